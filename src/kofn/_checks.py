@@ -1,0 +1,117 @@
+"""Every argument check and every message to the user: what the argument is, what must hold, what came, the cure."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def is_tensor(name: str, value: object) -> Tensor:
+    """A tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"`{name}` must be a torch.Tensor; got {type(value).__name__}. Convert it with torch.as_tensor({name})."
+        )
+    return value
+
+
+def logits(value: object) -> Tensor:
+    """A floating point tensor with at least one dimension."""
+    tensor = is_tensor("logits", value)
+    if not tensor.is_floating_point():
+        raise TypeError(
+            f"`logits` must be floating point log-odds; got {tensor.dtype}. Labels are no logits; "
+            f"scores of another dtype convert with logits.float()."
+        )
+    if tensor.dim() == 0:
+        raise ValueError("`logits` must have at least one dimension, the instances; got a scalar. Use logits[None].")
+    return tensor
+
+
+def whole_numbers(name: str, value: object, like: Tensor) -> Tensor:
+    """An int64 tensor on the device of `like`, from a tensor of any integer dtype or an int."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return torch.tensor(value, device=like.device)
+    tensor = is_tensor(name, value)
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+        raise TypeError(
+            f"`{name}` must be whole numbers of an integer dtype; got {tensor.dtype}. "
+            f"Round and convert them first: {name}.round().long()."
+        )
+    if tensor.device != like.device:
+        raise ValueError(
+            f"`{name}` must be on the device of `logits`, {like.device}; it is on {tensor.device}. "
+            f"Move it with {name}.to(logits.device)."
+        )
+    return tensor.long()
+
+
+def one_per_bag(name: str, value: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """One number for each bag: of the bags' shape, or broadcast to it."""
+    try:
+        return value.expand(shape)
+    except RuntimeError:
+        raise ValueError(
+            f"`{name}` must hold one number for each bag, shape {tuple(shape)}; got shape {tuple(value.shape)}. "
+            f"Bags are all dimensions of dense logits but the last, or the gaps between offsets."
+        ) from None
+
+
+def not_both(mask: object, offsets: object) -> None:
+    """Dense bags have a mask, ragged ones offsets."""
+    if mask is not None and offsets is not None:
+        raise ValueError(
+            "`mask` and `offsets` must not both be given: a mask goes with dense logits (..., n), offsets with flat "
+            "logits (m,). Drop one of them."
+        )
+
+
+def mask(value: object, like: Tensor) -> Tensor:
+    """A bool tensor of the logits' shape, or broadcast to it."""
+    tensor = is_tensor("mask", value)
+    if tensor.dtype != torch.bool:
+        raise TypeError(
+            f"`mask` must be a bool tensor, True where an instance exists; got {tensor.dtype}. Convert with mask.bool()."
+        )
+    if tensor.device != like.device:
+        raise ValueError(
+            f"`mask` must be on the device of `logits`, {like.device}; it is on {tensor.device}. "
+            f"Move it with mask.to(logits.device)."
+        )
+    try:
+        return tensor.expand(like.shape)
+    except RuntimeError:
+        raise ValueError(
+            f"`mask` must have the shape of `logits`, {tuple(like.shape)}; got {tuple(tensor.shape)}."
+        ) from None
+
+
+def offsets(value: object, like: Tensor) -> Tensor:
+    """Offsets of ragged bags, int64 on the CPU, from 0 up to the number of instances."""
+    tensor = is_tensor("offsets", value)
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+        raise TypeError(f"`offsets` must be int64; got {tensor.dtype}. Convert with offsets.long().")
+    if like.dim() != 1:
+        raise ValueError(
+            f"`logits` must be flat, (m,), when `offsets` are given; got shape {tuple(like.shape)}. "
+            f"Dense logits (..., n) take no offsets; ragged ones come concatenated: torch.cat(bags)."
+        )
+    if tensor.dim() != 1 or not len(tensor):
+        raise ValueError(
+            f"`offsets` must have shape (bags + 1,) with at least one entry; got shape {tuple(tensor.shape)}. "
+            f"From sizes: torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])."
+        )
+    host = tensor.detach().to("cpu", torch.int64)  # the sizes of bags are shapes: the host must know them
+    if host[0] != 0 or host[-1] != len(like):
+        raise ValueError(
+            f"`offsets` must start at 0 and end at the number of logits, {len(like)}; they run from {int(host[0])} to "
+            f"{int(host[-1])}. Unlike torch.nn.EmbeddingBag's default, the last offset is always included."
+        )
+    sizes = host.diff()
+    if bool((sizes < 0).any()):
+        bag = int((sizes < 0).nonzero()[0])
+        raise ValueError(
+            f"`offsets` must not decrease; bag {bag} would run from {int(host[bag])} to {int(host[bag + 1])}. "
+            f"Sort them, or build them from sizes with cumsum."
+        )
+    return host

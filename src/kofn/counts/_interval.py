@@ -1,0 +1,129 @@
+"""The law of one count or one interval of counts, in time linear in the bag: log P(low <= S <= high).
+
+One view of the law, tilted to the likeliest count of the interval, holds all of it. The law is log-concave, so away
+from that count the terms only fall; those out of the view add less than e^-40 of the sum, however wide the interval
+is. With c the end of the interval towards which the tilt t leans,
+
+    P(low <= S <= high) = e^{shift - t c} sum_s P~(S = s) e^{-t (s - c)},  shift = sum_i log(1 + e^{z_i + t}) / (1 + e^{z_i}),
+
+where no factor in the sum exceeds one.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from kofn.counts._bags import Undecided, shift
+from kofn.counts._tilt import solve_tilt
+from kofn.counts._tree import LARGEST, Tree, never_underflows
+from kofn.counts._window import NEGLIGIBLE, Window, radius
+
+
+class Interval:
+    """The interval of counts that each bag's label allows, and what it says of the bag and its instances.
+
+    Args:
+        logits: (b, n), any floating dtype; -inf is an instance that is not there.
+        low: (b,) smallest allowed counts, int64.
+        high: (b,) largest allowed counts; None means one count, high = low.
+        second_order: whether `covariance` will be asked for, which only a window can tell.
+    """
+
+    def __init__(self, logits: Tensor, low: Tensor, high: Tensor | None, *, second_order: bool = False) -> None:
+        self._bags = bags = Undecided.of(logits)
+        self._low = low - bags.ones
+        self._high = self._low if high is None else high - bags.ones
+        self._law: Tree | Window
+        if logits.shape[-1] <= LARGEST and not second_order:
+            self._law = self._tree(one=high is None)
+        else:
+            self._law = self._window(one=high is None)
+        if high is None:
+            self._anchor, weights = self._low, torch.ones_like(self._law.probs)
+        else:
+            self._anchor = torch.where(self._tilt > 0, self._low.clamp(min=0), torch.minimum(self._high, bags.size))
+            fall = -self._tilt.unsqueeze(-1) * (self._counts - self._anchor.unsqueeze(-1))
+            allowed = (self._counts >= self._low.unsqueeze(-1)) & (self._counts <= self._high.unsqueeze(-1))
+            weights = fall.clamp(max=0.0).exp() * allowed
+        self._total = (self._law.probs * weights).sum(-1)
+        self._weights = weights / self._total.unsqueeze(-1)
+
+    def _tree(self, *, one: bool) -> Tree:
+        bags = self._bags
+        easy = never_underflows(bags.z, bags.size)
+        # Host read: whether the solve for the tilt, with its own reads, is needed at all.
+        if bool(easy.all()):
+            self._tilt = torch.zeros_like(bags.z[:, 0]) if bags.z.shape[-1] else bags.z.sum(-1)
+        else:
+            self._tilt = solve_tilt(bags.z, self._target(one=one), bags.size).value.masked_fill(easy, 0.0)
+        every = torch.arange(bags.z.shape[-1] + 1, device=bags.z.device).expand(len(bags.z), -1)
+        self._counts = self._low.unsqueeze(-1) if one else every
+        return Tree(bags.z, self._tilt, self._counts)
+
+    def _window(self, *, one: bool) -> Window:
+        bags = self._bags
+        tilt = solve_tilt(bags.z, self._target(one=one), bags.size)
+        self._tilt = tilt.value
+        reach = radius(tilt.variance.nan_to_num(0.0), 1.0 if one else NEGLIGIBLE)
+        if one:
+            self._counts = self._low.unsqueeze(-1)
+        else:
+            mean = tilt.mean.nan_to_num(0.0)
+            first = torch.maximum(self._low, (mean - reach).ceil().clamp(min=0).long())
+            last = torch.minimum(self._high, (mean + reach).floor().long())
+            # Host read: how many counts the widest interval shows, again a shape.
+            width = int((last - first).max()) + 1 if len(first) else 1
+            self._counts = first.unsqueeze(-1) + torch.arange(max(1, width), device=first.device)
+        return Window(bags.z, tilt, self._counts, reach=reach)
+
+    def _target(self, *, one: bool) -> Tensor:
+        return self._low if one else torch.sigmoid(self._bags.z).sum(-1).clamp(self._low, self._high)
+
+    @cached_property
+    def _edge(self) -> Tensor:
+        """Bags whose labels are all known: none of them ones, or all."""
+        return (self._high == 0) | (self._low == self._bags.size)
+
+    @cached_property
+    def _mute(self) -> Tensor:
+        """Bags of which the interval says nothing, because it allows every count or none."""
+        low, high, size = self._low, self._high, self._bags.size
+        return (low <= 0) & (high >= size) | self._impossible
+
+    @cached_property
+    def _impossible(self) -> Tensor:
+        return (self._low > torch.minimum(self._high, self._bags.size)) | (self._high < 0)
+
+    def log_prob(self) -> Tensor:
+        """log P(low <= S <= high): (b,)"""
+        bags = self._bags
+        value = (self._total.log() + shift(bags.z, self._tilt) - self._tilt * self._anchor).clamp(max=0.0)
+        # Closed forms where they are exact to the last digit, so that n = 1 is cross-entropy and nothing less.
+        toward = torch.where((self._high == 0).unsqueeze(-1), -bags.z, bags.z.masked_fill(~bags.present, torch.inf))
+        value = torch.where(self._edge, torch.nn.functional.logsigmoid(toward).sum(-1), value)
+        value = value.masked_fill(self._mute, 0.0).masked_fill(self._impossible, -torch.inf)
+        return value.masked_fill(bags.broken, torch.nan)
+
+    def posteriors(self) -> Tensor:
+        """P(y_i = 1 | low <= S <= high): (b, n); where the interval says nothing or cannot be, P(y_i = 1)."""
+        bags = self._bags
+        value = self._law.pull(self._weights).clamp(0.0, 1.0)  # rounding only: a few 1e-16 outside
+        every = bags.present & (self._high > 0).unsqueeze(-1)
+        value = torch.where(self._edge.unsqueeze(-1), every.double(), value)
+        value = torch.where(self._mute.unsqueeze(-1), torch.sigmoid(bags.z), value)
+        return value.masked_fill(bags.sure, 1.0).masked_fill(bags.broken.unsqueeze(-1), torch.nan)
+
+    def covariance(self, values: Tensor) -> Tensor:
+        """sum_j Cov(y_i, y_j | low <= S <= high) values_j: (b, n)"""
+        if not isinstance(self._law, Window):
+            raise TypeError("covariance needs Interval(..., second_order=True)")
+        bags = self._bags
+        mean = (self._weights * self._law.push(values)).sum(-1, keepdim=True)
+        value = self._law.correlate(self._weights, values) - mean * self._law.pull(self._weights)
+        value = value.masked_fill(self._edge.unsqueeze(-1), 0.0)
+        p = torch.sigmoid(bags.z)
+        value = torch.where(self._mute.unsqueeze(-1), p * torch.sigmoid(-bags.z) * values, value)
+        return value.masked_fill(bags.broken.unsqueeze(-1), torch.nan)

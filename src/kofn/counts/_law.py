@@ -1,0 +1,178 @@
+"""The law of S, the number of positives in a bag: the functions that everything else in kofn is made of."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from kofn import _checks
+from kofn.counts._eager import eager
+from kofn.counts._functions import LogInterval, LogLaw
+from kofn.counts._layout import lay_out
+
+
+@eager
+def log_count_prob(
+    logits: Tensor, counts: Tensor | int, *, mask: Tensor | None = None, offsets: Tensor | None = None
+) -> Tensor:
+    r"""Log-probability that exactly so many instances of each bag are positive.
+
+    With :math:`y_i \sim \mathrm{Bernoulli}(\sigma(x_i))` independent and :math:`S = \sum_i y_i`,
+
+    .. math:: \log P(S = s) = \log \sum_{y \in \{0,1\}^n,\, |y| = s} \prod_i \sigma(x_i)^{y_i} \sigma(-x_i)^{1 - y_i},
+
+    exact to rounding, in time and memory linear in n. Its gradient is a posterior less a prior,
+    :math:`\partial \log P(S = s) / \partial x_i = P(y_i = 1 \mid S = s) - \sigma(x_i)`.
+
+    Args:
+        logits: (..., n) log-odds, float16, bfloat16, float32 or float64; (m,) with `offsets`. The work is done in
+            float64 whatever the dtype. A logit of +inf is a certain positive, -inf a certain negative.
+        counts: (...) or (b,) whole numbers of any integer dtype, or one int for all bags.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+
+    Returns:
+        (...) or (b,), in the dtype of `logits`. A count that is impossible (negative, above the bag's size, or at
+        odds with infinite logits) gives -inf with gradient zero; a NaN among a bag's logits gives NaN.
+
+    Raises:
+        TypeError: a tensor of the wrong kind.
+        ValueError: shapes that do not fit, both `mask` and `offsets`, offsets that do not run from 0 to m.
+
+    Example:
+        >>> import torch, kofn
+        >>> logits = torch.zeros(4, dtype=torch.float64)  # four fair coins
+        >>> kofn.log_count_prob(logits, 2).exp()
+        tensor(0.3750, dtype=torch.float64)
+        >>> kofn.log_count_prob(torch.zeros(5), torch.tensor([2, 1]), offsets=torch.tensor([0, 4, 5])).exp()
+        tensor([0.3750, 0.5000])
+
+    Reference:
+        Shukla, Zeng, Ahmed, Van den Broeck. A Unified Approach to Count-Based Weakly-Supervised Learning.
+        NeurIPS 2023. (The quantity; their algorithm takes n s steps.)
+    """
+    layout = lay_out(logits, mask, offsets)
+    wanted = _checks.one_per_bag("counts", _checks.whole_numbers("counts", counts, logits), layout.shape)
+    with_posteriors = logits.requires_grad and torch.is_grad_enabled()
+    parts = [
+        LogInterval.apply(x, count, None, with_posteriors)[0]
+        for x, count in zip(layout.rectangles(), layout.cut(wanted), strict=True)
+    ]
+    return layout.join(parts).to(logits.dtype)
+
+
+@eager
+def log_count_between(
+    logits: Tensor,
+    low: Tensor | int,
+    high: Tensor | int,
+    *,
+    mask: Tensor | None = None,
+    offsets: Tensor | None = None,
+) -> Tensor:
+    r"""Log-probability that the number of positives in each bag lies in an interval.
+
+    .. math:: \log P(\mathrm{low} \le S \le \mathrm{high}) = \log \sum_{s = \mathrm{low}}^{\mathrm{high}} P(S = s),
+
+    exact to rounding, in time linear in n however wide the interval is. The gradient is
+    :math:`P(y_i = 1 \mid \mathrm{low} \le S \le \mathrm{high}) - \sigma(x_i)`.
+
+    Args:
+        logits: (..., n) log-odds; (m,) with `offsets`.
+        low: (...) or (b,) smallest allowed counts, or one int for all bags. Below 0 is as good as 0.
+        high: (...) or (b,) largest allowed counts, included, or one int. Above the bag's size is as good as the size.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+
+    Returns:
+        (...) or (b,), in the dtype of `logits`. An empty interval gives -inf with gradient zero, an interval that
+        allows every count 0 with gradient zero; a NaN among a bag's logits gives NaN.
+
+    Raises:
+        TypeError, ValueError: as for :func:`log_count_prob`.
+
+    Example:
+        >>> import torch, kofn
+        >>> logits = torch.zeros(4, dtype=torch.float64)
+        >>> kofn.log_count_between(logits, 1, 4).exp()  # at least one of four fair coins
+        tensor(0.9375, dtype=torch.float64)
+    """
+    layout = lay_out(logits, mask, offsets)
+    lows = _checks.one_per_bag("low", _checks.whole_numbers("low", low, logits), layout.shape)
+    highs = _checks.one_per_bag("high", _checks.whole_numbers("high", high, logits), layout.shape)
+    with_posteriors = logits.requires_grad and torch.is_grad_enabled()
+    parts = [
+        LogInterval.apply(x, first, last, with_posteriors)[0]
+        for x, first, last in zip(layout.rectangles(), layout.cut(lows), layout.cut(highs), strict=True)
+    ]
+    return layout.join(parts).to(logits.dtype)
+
+
+@eager
+def log_count_distribution(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> Tensor:
+    r"""Log-probabilities of every number of positives in each bag.
+
+    .. math:: \log P(S = s), \quad s = 0, \dots, n,
+
+    each right to rounding, in tails of any depth, in time :math:`O(n^{3/2})`. The gradient of
+    :math:`\sum_s g_s \log P(S = s)` is :math:`\sum_s g_s (P(y_i = 1 \mid S = s) - \sigma(x_i))`.
+
+    Args:
+        logits: (..., n) log-odds; (m,) with `offsets`.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+
+    Returns:
+        (..., n + 1), with -inf past a bag's size; ragged: flat (m + b,), the law of bag j from ``offsets[j] + j`` to
+        ``offsets[j + 1] + j`` included. In the dtype of `logits`; a NaN among a bag's logits makes its law NaN.
+
+    Raises:
+        TypeError, ValueError: as for :func:`log_count_prob`.
+
+    Example:
+        >>> import torch, kofn
+        >>> logits = torch.tensor([0.0, 0.0, 7.0])
+        >>> mask = torch.tensor([True, True, False])
+        >>> kofn.log_count_distribution(logits, mask=mask).exp()
+        tensor([0.2500, 0.5000, 0.2500, 0.0000])
+    """
+    layout = lay_out(logits, mask, offsets)
+    parts = [LogLaw.apply(x)[0] for x in layout.rectangles()]
+    return layout.join_instances(parts, extra=1).to(logits.dtype)
+
+
+@eager
+def count_posteriors(
+    logits: Tensor, counts: Tensor | int, *, mask: Tensor | None = None, offsets: Tensor | None = None
+) -> Tensor:
+    r"""Probability of each instance to be positive, given the number of positives in its bag.
+
+    .. math:: P(y_i = 1 \mid S = s) = \sigma(x_i) + \frac{\partial}{\partial x_i} \log P(S = s).
+
+    They lie in [0, 1] and sum to the count. In time linear in n.
+
+    Args:
+        logits: (..., n) log-odds; (m,) with `offsets`.
+        counts: (...) or (b,) whole numbers of any integer dtype, or one int for all bags.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+
+    Returns:
+        The shape and dtype of `logits`; 0 where there is no instance. An impossible count says nothing of the
+        labels: the probabilities without it, :math:`\sigma(x_i)`, come back. NaN in a bag with a NaN.
+
+    Raises:
+        TypeError, ValueError: as for :func:`log_count_prob`.
+
+    Example:
+        >>> import torch, kofn
+        >>> kofn.count_posteriors(torch.tensor([3.0, 3.0, 3.0, 3.0]), 1)  # four alike, one positive
+        tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
+    layout = lay_out(logits, mask, offsets)
+    wanted = _checks.one_per_bag("counts", _checks.whole_numbers("counts", counts, logits), layout.shape)
+    parts = [
+        LogInterval.apply(x, count, None, True)[1]
+        for x, count in zip(layout.rectangles(), layout.cut(wanted), strict=True)
+    ]
+    return layout.join_instances(parts).to(logits.dtype)
