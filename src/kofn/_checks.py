@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import torch
 from torch import Tensor
 
@@ -29,9 +31,9 @@ def logits(value: object) -> Tensor:
 
 
 def whole_numbers(name: str, value: object, like: Tensor) -> Tensor:
-    """An int64 tensor on the device of `like`, from a tensor of any integer dtype or an int."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return torch.tensor(value, device=like.device)
+    """An int64 tensor on the device of `like`, from a tensor of any integer dtype or an int (numpy's too)."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return torch.tensor(int(value), device=like.device)
     tensor = is_tensor(name, value)
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
         raise TypeError(
@@ -71,7 +73,8 @@ def mask(value: object, like: Tensor) -> Tensor:
     tensor = is_tensor("mask", value)
     if tensor.dtype != torch.bool:
         raise TypeError(
-            f"`mask` must be a bool tensor, True where an instance exists; got {tensor.dtype}. Convert with mask.bool()."
+            f"`mask` must be a bool tensor, True where an instance exists; got {tensor.dtype}. "
+            f"Convert with mask.bool()."
         )
     if tensor.device != like.device:
         raise ValueError(

@@ -4,9 +4,9 @@ One view of the law, tilted to the likeliest count of the interval, holds all of
 from that count the terms only fall; those out of the view add less than e^-40 of the sum, however wide the interval
 is. With c the end of the interval towards which the tilt t leans,
 
-    P(low <= S <= high) = e^{shift - t c} sum_s P~(S = s) e^{-t (s - c)},  shift = sum_i log(1 + e^{z_i + t}) / (1 + e^{z_i}),
+    P(low <= S <= high) = e^{shift - t c} sum_s P~(S = s) e^{-t (s - c)},
 
-where no factor in the sum exceeds one.
+where no factor in the sum exceeds one, and shift = sum_i log((1 + e^{z_i + t}) / (1 + e^{z_i})).
 """
 
 from __future__ import annotations

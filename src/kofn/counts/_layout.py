@@ -125,4 +125,3 @@ def _ranges(starts: Tensor, lengths: Tensor) -> Tensor:
     """starts_0, starts_0 + 1, ... (lengths_0 of them), starts_1, ...: runs of indices, one after the other."""
     before = lengths.cumsum(0) - lengths
     return torch.arange(int(lengths.sum())) + (starts - before).repeat_interleave(lengths)
-

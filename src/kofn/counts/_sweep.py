@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -57,10 +58,8 @@ def _split(bags: Undecided) -> tuple[Tensor, Tensor]:
 
     Host read: how many of each; they are computed differently.
     """
-    if bags.z.shape[-1] > LARGEST:
-        easy = torch.zeros_like(bags.broken)
-    else:
-        easy = never_underflows(bags.z, bags.size)
+    small = bags.z.shape[-1] <= LARGEST
+    easy = never_underflows(bags.z, bags.size) if small else torch.zeros_like(bags.broken)
     return easy.nonzero().squeeze(-1), (~easy).nonzero().squeeze(-1)
 
 
@@ -76,7 +75,7 @@ def _cover(z: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
     b, n = z.shape
     starts = _segments(n)
     pieces = max(1, len(starts) - 1)
-    width = max((j - i for i, j in zip(starts, starts[1:], strict=False)), default=0)
+    width = max((j - i for i, j in pairwise(starts)), default=0)
     values = z.new_full((b, n + 1), -torch.inf)
     tilts = torch.full_like(values, torch.nan)
     if width == 0:

@@ -1,0 +1,155 @@
+"""The engine against three independent oracles: exact fractions, 50 digits, scipy; then a large adversarial fuzz."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from bag_strategies import adversarial_count, adversarial_logits
+from oracles import (
+    algorithm_1,
+    enumerated_law,
+    enumerated_posteriors,
+    log_fraction,
+    long_gradient,
+    long_tables,
+    mpmath_gradient,
+    mpmath_law,
+    mpmath_log_prob,
+)
+from scipy.stats import poisson_binom
+
+import kofn
+
+
+def value_and_gradient(logits: torch.Tensor, count: int) -> tuple[float, torch.Tensor]:
+    x = logits.clone().requires_grad_()
+    value = kofn.log_count_prob(x, count)
+    (gradient,) = torch.autograd.grad(value, x)
+    return value.item(), gradient
+
+
+@pytest.mark.parametrize("n", range(13))
+def test_equals_enumeration_in_exact_fractions(n: int) -> None:
+    rng = np.random.default_rng(n)
+    odds = [Fraction(int(a), int(b)) for a, b in rng.integers(1, 60, (n, 2))]
+    logits = torch.tensor([log_fraction(r) for r in odds], dtype=torch.float64)
+    exact = enumerated_law(odds)
+    assert sum(exact) == 1
+    expected = torch.tensor([log_fraction(p) for p in exact], dtype=torch.float64)
+    torch.testing.assert_close(kofn.log_count_distribution(logits), expected, rtol=1e-13, atol=1e-13)
+    for count in range(n + 1):
+        torch.testing.assert_close(kofn.log_count_prob(logits, count), expected[count], rtol=1e-13, atol=1e-13)
+        posteriors = torch.tensor([float(u) for u in enumerated_posteriors(odds, count)], dtype=torch.float64)
+        torch.testing.assert_close(kofn.count_posteriors(logits, count), posteriors, rtol=1e-12, atol=1e-14)
+    for low in range(n + 1):
+        for high in range(low, n + 1):
+            between = log_fraction(sum(exact[low : high + 1], start=Fraction(0)))
+            assert kofn.log_count_between(logits, low, high).item() == pytest.approx(between, rel=1e-12, abs=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("n", [17, 80, 200, 300])
+def test_equals_fifty_digits(n: int, seed: int) -> None:
+    rng = np.random.default_rng([n, seed])
+    logits = adversarial_logits(rng, n)
+    count = adversarial_count(rng, logits)
+    value, gradient = value_and_gradient(torch.from_numpy(logits), count)
+    expected = mpmath_log_prob(logits.tolist(), count)
+    assert abs(value - expected) <= 1e-11 * max(1, abs(expected))
+    error = np.abs(gradient.numpy() - np.array(mpmath_gradient(logits.tolist(), count))).max()
+    assert error <= 1e-11
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e3])
+def test_every_tail_equals_fifty_digits(scale: float) -> None:
+    logits = np.random.default_rng(5).normal(0, scale, 150)
+    expected = np.array([float(mpmath_log) for mpmath_log in map(_log, mpmath_law(logits.tolist()))])
+    law = kofn.log_count_distribution(torch.from_numpy(logits)).numpy()
+    assert (np.abs(law - expected) <= 1e-11 * np.maximum(1, np.abs(expected))).all()
+
+
+def _log(value: object) -> object:
+    import mpmath
+
+    with mpmath.workdps(50):
+        return mpmath.log(value)
+
+
+@pytest.mark.parametrize("n", [1, 5, 64])
+def test_equals_scipy_inside_its_range(n: int) -> None:
+    logits = torch.randn(n, generator=torch.Generator().manual_seed(n), dtype=torch.float64)
+    law = poisson_binom(torch.sigmoid(logits).numpy())
+    counts = np.arange(n + 1)
+    # scipy convolves by FFT: good to 1e-16 of the largest probability, so only the bulk can be compared.
+    ours = kofn.log_count_distribution(logits).exp().numpy()
+    np.testing.assert_allclose(ours, law.pmf(counts), rtol=1e-9, atol=1e-14)
+    at_most = [kofn.log_count_between(logits, 0, k).exp().item() for k in counts]
+    np.testing.assert_allclose(at_most, law.cdf(counts), rtol=1e-9, atol=1e-12)
+
+
+def test_equals_algorithm_1_of_the_paper() -> None:
+    x = torch.randn(3, 60, generator=torch.Generator().manual_seed(1), dtype=torch.float64).mul(2).requires_grad_()
+    ours, theirs = kofn.log_count_distribution(x), algorithm_1(x)
+    torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+    weights = torch.rand(3, 61, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    (g,) = torch.autograd.grad((ours * weights).sum(), x)
+    (h,) = torch.autograd.grad((theirs * weights).sum(), x)
+    torch.testing.assert_close(g, h, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="needs floats of more than 64 bits as an oracle")
+class TestFuzz:
+    """Thousands of adversarial bags, up to 300 instances and logits up to 2e4, in one ragged batch a chunk."""
+
+    CHUNKS, BAGS = 10, 300
+
+    def test_the_long_oracle_agrees_with_fifty_digits(self) -> None:
+        rng = np.random.default_rng(0)
+        for n in (1, 8, 60):
+            logits = adversarial_logits(rng, n)
+            count = adversarial_count(rng, logits)
+            tables = long_tables(logits)
+            expected = mpmath_log_prob(logits.tolist(), count)
+            assert float(tables[0][n, count]) == pytest.approx(expected, rel=1e-15, abs=1e-15)
+            np.testing.assert_allclose(
+                long_gradient(logits, count, tables).astype(float), mpmath_gradient(logits.tolist(), count), atol=1e-14
+            )
+
+    @pytest.mark.parametrize("chunk", range(CHUNKS))
+    def test_value_gradient_posteriors_and_law(self, chunk: int) -> None:
+        rng = np.random.default_rng([7, chunk])
+        sizes = np.exp(rng.uniform(0, math.log(300), self.BAGS)).astype(int)
+        bags = [adversarial_logits(rng, n) for n in sizes]
+        counts = [adversarial_count(rng, bag) for bag in bags]
+        offsets = torch.tensor([0, *np.cumsum(sizes)])
+        logits = torch.from_numpy(np.concatenate(bags)).requires_grad_()
+        values = kofn.log_count_prob(logits, torch.tensor(counts), offsets=offsets)
+        (gradient,) = torch.autograd.grad(values.sum(), logits)
+        with torch.no_grad():
+            posteriors = kofn.count_posteriors(logits, torch.tensor(counts), offsets=offsets)
+            law = kofn.log_count_distribution(logits, offsets=offsets)
+        assert ((posteriors >= 0) & (posteriors <= 1)).all()
+        single = logits.detach().float().requires_grad_()
+        float_values = kofn.log_count_prob(single, torch.tensor(counts), offsets=offsets)
+        (float_gradient,) = torch.autograd.grad(float_values.sum(), single)
+        rounded = single.detach().double().requires_grad_()
+        double_values = kofn.log_count_prob(rounded, torch.tensor(counts), offsets=offsets)
+        (double_gradient,) = torch.autograd.grad(double_values.sum(), rounded)
+        assert torch.equal(float_values, double_values.float())
+        assert torch.equal(float_gradient, double_gradient.float())
+        for j, (bag, count) in enumerate(zip(bags, counts, strict=True)):
+            n = len(bag)
+            tables = long_tables(bag)
+            here = slice(int(offsets[j]), int(offsets[j + 1]))
+            expected = tables[0][n].astype(float)
+            size = np.maximum(1, np.abs(expected))
+            assert abs(values[j].item() - expected[count]) <= 1e-11 * size[count], (chunk, j)
+            wanted = long_gradient(bag, count, tables).astype(float)
+            assert np.abs(gradient[here].numpy() - wanted).max() <= 1e-11, (chunk, j)
+            assert abs(posteriors[here].sum().item() - count) <= 1e-9 * n, (chunk, j)
+            whole = law[here.start + j : here.stop + j + 1].numpy()
+            assert (np.abs(whole - expected) <= 1e-9 * size).all(), (chunk, j)
