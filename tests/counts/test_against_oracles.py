@@ -153,3 +153,23 @@ class TestFuzz:
             assert abs(posteriors[here].sum().item() - count) <= 1e-9 * n, (chunk, j)
             whole = law[here.start + j : here.stop + j + 1].numpy()
             assert (np.abs(whole - expected) <= 1e-9 * size).all(), (chunk, j)
+
+    @pytest.mark.parametrize("chunk", range(4))
+    def test_intervals(self, chunk: int) -> None:
+        rng = np.random.default_rng([8, chunk])
+        sizes = np.exp(rng.uniform(0, math.log(300), self.BAGS)).astype(int)
+        bags = [adversarial_logits(rng, n) for n in sizes]
+        ends = np.sort(np.stack([[adversarial_count(rng, bag) for bag in bags] for _ in range(2)]), 0)
+        offsets = torch.tensor([0, *np.cumsum(sizes)])
+        logits = torch.from_numpy(np.concatenate(bags)).requires_grad_()
+        low, high = torch.from_numpy(ends)
+        values = kofn.log_count_between(logits, low, high + torch.arange(len(high)) % 3, offsets=offsets)
+        (gradient,) = torch.autograd.grad(values.sum(), logits)
+        for j, bag in enumerate(bags):
+            n, last = len(bag), min(int(high[j]) + j % 3, len(bag))
+            expected = np.logaddexp.reduce(long_tables(bag)[0][n, low[j] : last + 1])
+            assert abs(values[j].item() - float(expected)) <= 1e-11 * max(1, abs(float(expected))), (chunk, j)
+            # Another route to the gradient: the whole law, by its own windows.
+            x = torch.from_numpy(bag).requires_grad_()
+            (g,) = torch.autograd.grad(kofn.log_count_distribution(x)[low[j] : last + 1].logsumexp(0), x)
+            torch.testing.assert_close(gradient[offsets[j] : offsets[j + 1]], g, rtol=0, atol=2e-11)

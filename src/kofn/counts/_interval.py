@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from kofn.counts._bags import Undecided, shift
-from kofn.counts._tilt import solve_tilt
+from kofn.counts._tilt import Tilt, solve_tilt
 from kofn.counts._tree import LARGEST, Tree, never_underflows
 from kofn.counts._window import NEGLIGIBLE, Window, radius
 
@@ -34,53 +34,65 @@ class Interval:
 
     def __init__(self, logits: Tensor, low: Tensor, high: Tensor | None, *, second_order: bool = False) -> None:
         self._bags = bags = Undecided.of(logits)
-        self._low = low - bags.ones
-        self._high = self._low if high is None else high - bags.ones
+        one = high is None
+        if high is None:
+            self._low = self._high = low - bags.ones
+        else:
+            self._low = (low - bags.ones).clamp(min=0)
+            self._high = torch.minimum(high - bags.ones, bags.size)
         self._law: Tree | Window
         if logits.shape[-1] <= LARGEST and not second_order:
-            self._law = self._tree(one=high is None)
+            self._law, counts, last = self._tree(one=one)
         else:
-            self._law = self._window(one=high is None)
-        if high is None:
-            self._anchor, weights = self._low, torch.ones_like(self._law.probs)
+            self._law, counts, last = self._window(one=one)
+        self._anchor = torch.where(self._tilt > 0, self._low, self._high)
+        if one:
+            weights = torch.ones_like(self._law.probs)
         else:
-            self._anchor = torch.where(self._tilt > 0, self._low.clamp(min=0), torch.minimum(self._high, bags.size))
-            fall = -self._tilt.unsqueeze(-1) * (self._counts - self._anchor.unsqueeze(-1))
-            allowed = (self._counts >= self._low.unsqueeze(-1)) & (self._counts <= self._high.unsqueeze(-1))
-            weights = fall.clamp(max=0.0).exp() * allowed
+            fall = -self._tilt.unsqueeze(-1) * (counts - self._anchor.unsqueeze(-1))
+            shown = (counts >= self._low.unsqueeze(-1)) & (counts <= last.unsqueeze(-1))
+            weights = fall.clamp(max=0.0).exp() * shown
         self._total = (self._law.probs * weights).sum(-1)
         self._weights = weights / self._total.unsqueeze(-1)
 
-    def _tree(self, *, one: bool) -> Tree:
+    def _tree(self, *, one: bool) -> tuple[Tree, Tensor, Tensor]:
+        """The law as a product, the counts it shows, and the last one of the interval."""
         bags = self._bags
         easy = never_underflows(bags.z, bags.size)
         # Host read: whether the solve for the tilt, with its own reads, is needed at all.
         if bool(easy.all()):
-            self._tilt = torch.zeros_like(bags.z[:, 0]) if bags.z.shape[-1] else bags.z.sum(-1)
+            self._tilt = torch.zeros_like(bags.z[:, 0])
         else:
-            self._tilt = solve_tilt(bags.z, self._target(one=one), bags.size).value.masked_fill(easy, 0.0)
+            self._tilt = self._solve(one=one).value.masked_fill(easy, 0.0)
         every = torch.arange(bags.z.shape[-1] + 1, device=bags.z.device).expand(len(bags.z), -1)
-        self._counts = self._low.unsqueeze(-1) if one else every
-        return Tree(bags.z, self._tilt, self._counts)
+        counts = self._low.unsqueeze(-1) if one else every
+        return Tree(bags.z, self._tilt, counts), counts, self._high
 
-    def _window(self, *, one: bool) -> Window:
+    def _window(self, *, one: bool) -> tuple[Window, Tensor, Tensor]:
+        """The law through its characteristic function, the counts it shows, and the last one it shows rightly."""
         bags = self._bags
-        tilt = solve_tilt(bags.z, self._target(one=one), bags.size)
+        tilt = self._solve(one=one)
         self._tilt = tilt.value
         reach = radius(tilt.variance.nan_to_num(0.0), 1.0 if one else NEGLIGIBLE)
         if one:
-            self._counts = self._low.unsqueeze(-1)
+            first, width, last = self._low, 1, self._high
         else:
             mean = tilt.mean.nan_to_num(0.0)
-            first = torch.maximum(self._low, (mean - reach).ceil().clamp(min=0).long())
+            first = torch.maximum(self._low, (mean - reach).ceil().long())
             last = torch.minimum(self._high, (mean + reach).floor().long())
             # Host read: how many counts the widest interval shows, again a shape.
-            width = int((last - first).max()) + 1 if len(first) else 1
-            self._counts = first.unsqueeze(-1) + torch.arange(max(1, width), device=first.device)
-        return Window(bags.z, tilt, self._counts, reach=reach)
+            width = max(1, int((last - first).max()) + 1) if len(first) else 1
+        counts = first.unsqueeze(-1) + torch.arange(width, device=first.device)
+        return Window(bags.z, tilt, counts, reach=reach), counts, last
 
-    def _target(self, *, one: bool) -> Tensor:
-        return self._low if one else torch.sigmoid(self._bags.z).sum(-1).clamp(self._low, self._high)
+    def _solve(self, *, one: bool) -> Tilt:
+        """The tilt to the likeliest count of the interval: none where that is the mean itself."""
+        z, size = self._bags.z, self._bags.size
+        if one:
+            return solve_tilt(z, self._low, size)
+        mean = torch.sigmoid(z.detach()).sum(-1)
+        target = mean.clamp(self._low, self._high)
+        return Tilt.at(z.detach(), solve_tilt(z, target, size).value.masked_fill(target == mean, 0.0))
 
     @cached_property
     def _edge(self) -> Tensor:

@@ -95,7 +95,7 @@ class Ragged:
         return [piece for piece in pieces if len(piece)]
 
     def join(self, per_bag: Sequence[Tensor]) -> Tensor:
-        together = torch.cat(list(per_bag)) if per_bag else self._logits.new_zeros(0, dtype=torch.float64)
+        together = torch.cat(list(per_bag)) if per_bag else self._logits.double()
         return together.index_select(0, self._to(self._place))
 
     def join_instances(self, values: Sequence[Tensor], *, extra: int = 0) -> Tensor:
@@ -105,7 +105,7 @@ class Ragged:
             value.reshape(-1).index_select(0, self._to(_ranges(torch.arange(len(length)) * value.shape[1], length)))
             for value, length in zip(values, pieces, strict=True)
         ]
-        together = torch.cat(flat) if flat else self._logits.new_zeros(0, dtype=torch.float64)
+        together = torch.cat(flat) if flat else self._logits.double()
         starts = lengths.cumsum(0) - lengths
         return together.index_select(0, self._to(_ranges(starts[self._place], lengths[self._place])))
 

@@ -1,0 +1,67 @@
+"""Imports only point downwards, and `import kofn` brings torch and numpy only."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import kofn
+
+ROOT = Path(kofn.__file__).parent
+
+# Each layer may import from the lines above it, never from those below; modules of a line may share.
+LAYERS = [
+    ["_checks"],
+    ["counts._bags", "counts._tilt", "counts._eager", "counts._layout", "counts._backend"],
+    ["counts._tree", "counts._window"],
+    ["counts._interval", "counts._sweep"],
+    ["counts._functions"],
+    ["counts._law"],
+    ["counts"],
+    [""],
+]
+DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
+
+
+def module_name(path: Path) -> str:
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of kofn that a file imports, in any function too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "kofn":
+            base = node.module.removeprefix("kofn").lstrip(".")
+            names = {f"{base}.{alias.name}".lstrip(".") for alias in node.names}
+            found |= {name if name in DEPTH else base for name in names}
+        elif isinstance(node, ast.Import):
+            found |= {
+                alias.name.removeprefix("kofn").lstrip(".") for alias in node.names if alias.name.startswith("kofn")
+            }
+    return found
+
+
+def test_every_module_has_a_layer_and_imports_downwards() -> None:
+    for path in sorted(ROOT.rglob("*.py")):
+        name = module_name(path)
+        assert name in DEPTH, f"{name} has no layer: add it to LAYERS"
+        for imported in imports(path):
+            assert DEPTH[imported] < DEPTH[name], f"{name} imports {imported}, which is not below it"
+
+
+def test_files_stay_short() -> None:
+    for path in ROOT.rglob("*.py"):
+        assert len(path.read_text().splitlines()) <= 320, f"{path.name} has grown out of one purpose"
+
+
+def test_import_brings_torch_and_numpy_only() -> None:
+    code = (
+        "import sys, kofn; heavy = {'scipy', 'sklearn', 'pandas', 'matplotlib', 'lightning', 'torch._dynamo'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
