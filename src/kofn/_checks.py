@@ -32,7 +32,7 @@ def logits(value: object) -> Tensor:
 
 def whole_numbers(name: str, value: object, like: Tensor) -> Tensor:
     """An int64 tensor on the device of `like`, from a tensor of any integer dtype or an int (numpy's too)."""
-    if isinstance(value, Integral) and not isinstance(value, bool):
+    if not isinstance(value, bool) and isinstance(value, Integral):
         return torch.tensor(int(value), device=like.device)
     tensor = is_tensor(name, value)
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:

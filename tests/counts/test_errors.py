@@ -13,25 +13,27 @@ import kofn
 X = torch.zeros(2, 3)
 FLAT = torch.zeros(5)
 K = torch.tensor([1, 2])
+WRONG: Any = [0.0]
+NAME: Any = "cuda"
 O = torch.tensor([0, 2, 5])  # noqa: E741
 
 
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: kofn.log_count_prob([0.0], 1), TypeError, "`logits` must be a torch.Tensor; got list"),
+        (lambda: kofn.log_count_prob(WRONG, 1), TypeError, "`logits` must be a torch.Tensor; got list"),
         (lambda: kofn.log_count_prob(K, 1), TypeError, "`logits` must be floating point log-odds; got torch.int64"),
         (lambda: kofn.log_count_prob(torch.tensor(1.0), 1), ValueError, "`logits` must have at least one dimension"),
         (lambda: kofn.log_count_prob(X, K.float()), TypeError, r"`counts` must be whole numbers.*counts.round\(\)"),
         (lambda: kofn.log_count_prob(X, K > 1), TypeError, "`counts` must be whole numbers.*torch.bool"),
         (lambda: kofn.log_count_prob(X, True), TypeError, "`counts` must be a torch.Tensor; got bool"),
-        (lambda: kofn.log_count_prob(X, 1.0), TypeError, "`counts` must be a torch.Tensor; got float"),
+        (lambda: kofn.log_count_prob(X, WRONG), TypeError, "`counts` must be a torch.Tensor; got list"),
         (lambda: kofn.log_count_prob(X, torch.tensor([1, 2, 3])), ValueError, r"`counts`.*shape \(2,\); got.*\(3,\)"),
         (lambda: kofn.count_posteriors(X, K[None, :, None]), ValueError, r"`counts` must hold one number for each bag"),
         (lambda: kofn.log_count_between(X, K.float(), 2), TypeError, "`low` must be whole numbers"),
         (lambda: kofn.log_count_between(X, 0, torch.ones(3).long()), ValueError, "`high` must hold one number"),
         (lambda: kofn.log_count_prob(X, K, mask=X), TypeError, r"`mask` must be a bool tensor.*mask.bool\(\)"),
-        (lambda: kofn.log_count_prob(X, K, mask=[[True]]), TypeError, "`mask` must be a torch.Tensor; got list"),
+        (lambda: kofn.log_count_prob(X, K, mask=WRONG), TypeError, "`mask` must be a torch.Tensor; got list"),
         (lambda: kofn.log_count_prob(X, K, mask=X[:, :2] == 0), ValueError, r"`mask` must have the shape.*\(2, 3\)"),
         (lambda: kofn.log_count_prob(FLAT, K, mask=FLAT == 0, offsets=O), ValueError, "not both be given"),
         (lambda: kofn.log_count_prob(X, K, offsets=O), ValueError, r"`logits` must be flat.*shape \(2, 3\)"),
@@ -48,7 +50,7 @@ O = torch.tensor([0, 2, 5])  # noqa: E741
         (lambda: kofn.log_count_prob(FLAT, torch.ones(3).long(), offsets=O), ValueError, r"shape \(2,\); got shape \(3,\)"),
         (lambda: kofn.log_count_prob(X, K.to("meta")), ValueError, "`counts` must be on the device of `logits`, cpu"),
         (lambda: kofn.log_count_prob(X, K, mask=(X == 0).to("meta")), ValueError, "`mask` must be on the device"),
-        (lambda: kofn.counts.use("cuda").__enter__(), ValueError, "`name` must be an implementation.*'cuda'"),
+        (lambda: kofn.counts.use(NAME).__enter__(), ValueError, "`name` must be an implementation.*'cuda'"),
     ],
 )  # fmt: skip
 def test_messages(call: Callable[[], Any], error: type[Exception], words: str) -> None:

@@ -22,7 +22,8 @@ def eager(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def outside(*args: P.args, **kwargs: P.kwargs) -> R:
         if torch.compiler.is_compiling():
-            return torch.compiler.disable(function)(*args, **kwargs)
+            result: R = torch.compiler.disable(function)(*args, **kwargs)
+            return result
         return function(*args, **kwargs)
 
     return outside

@@ -30,7 +30,7 @@ class _BagFunction(torch.autograd.Function):
             return mapped.flatten(0, 1)
 
         def unfold(value: Tensor) -> Tensor:
-            return value.unflatten(0, (info.batch_size, len(value) // info.batch_size))
+            return value.reshape(info.batch_size, len(value) // info.batch_size, *value.shape[1:])
 
         out = cls.apply(*(fold(value, dim) for value, dim in zip(args, in_dims, strict=True)))
         if isinstance(out, tuple):

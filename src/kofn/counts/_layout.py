@@ -74,7 +74,7 @@ class Ragged:
     def __init__(self, logits: Tensor, offsets: Tensor) -> None:
         self._logits = logits
         self._sizes = sizes = offsets.diff()
-        self.shape = (len(sizes),)
+        self.shape: tuple[int, ...] = (len(sizes),)
         # Rectangles of up to 8, 12, 16, 24, 32, 48, ... instances.
         steps = max(1, int(sizes.max()).bit_length()) if len(sizes) else 1
         limits = torch.tensor([k << j for j in range(steps) for k in (8, 12)])
