@@ -1,8 +1,8 @@
 """How bags lie in a tensor, dense or ragged, and the rectangles that the engine works on.
 
 Ragged bags are not padded to the longest one. Bags of similar size share a rectangle (b, n), padded with logits of
--inf, which are absent instances; sizes in one rectangle differ by less than half, so the work is that of the
-instances, give or take a fifth.
+-inf, which are absent instances; all but the smallest waste less than a fifth of it, so the work is that of the
+instances.
 """
 
 from __future__ import annotations
@@ -75,10 +75,11 @@ class Ragged:
         self._logits = logits
         self._sizes = sizes = offsets.diff()
         self.shape: tuple[int, ...] = (len(sizes),)
-        # Rectangles of up to 8, 12, 16, 24, 32, 48, ... instances.
-        steps = max(1, int(sizes.max()).bit_length()) if len(sizes) else 1
-        limits = torch.tensor([k << j for j in range(steps) for k in (8, 12)])
-        kind = torch.bucketize(sizes, limits)
+        # Rectangles of up to 16, 32, 64, 80, 96, 112, 128, 160, ... instances: for small bags a rectangle costs more
+        # than its padding, for large ones the padding would.
+        octaves = int(sizes.max()).bit_length() if len(sizes) else 0
+        limits = [16, 32, 64, *(k << j for j in range(4, octaves) for k in (5, 6, 7, 8))]
+        kind = torch.bucketize(sizes, torch.tensor(limits))
         self._order = kind.argsort(stable=True)  # bags in the order of their rectangles
         self._place = self._order.argsort()  # and where each bag went
         self._groups = torch.bincount(kind).tolist() if len(sizes) else []

@@ -1,0 +1,101 @@
+"""Run every case, print two tables, write them as Markdown and JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import kofn
+from bench import accuracy, speed
+
+Rows = list[list[str]]
+
+
+def machine() -> str:
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        cpu = next((line.split(":")[1].strip() for line in info.open() if line.startswith("model name")), cpu)
+    return (
+        f"{cpu}, {os.cpu_count()} cores, one thread used; Python {platform.python_version()}, "
+        f"torch {torch.__version__}, kofn {kofn.__version__} ({kofn.counts.backend()})"
+    )
+
+
+def speed_rows(results: dict[str, dict[str, float]]) -> Rows:
+    """Milliseconds of kofn, and how many times as long the others take."""
+    rows = [["case", "kofn, ms", "algorithm 1", "scipy*", "fast-poibin*", "kofn / floor", "kofn / equal bags"]]
+    for case, ms in results.items():
+        ours = ms["kofn"]
+        others = [f"{ms[name] / ours:.3g}x" if name in ms else "-" for name in ("algorithm 1", "scipy", "fast-poibin")]
+        equal = f"{ours / ms['kofn, equal bags']:.2f}" if "kofn, equal bags" in ms else "-"
+        rows.append([case, f"{ours:.3g}", *others, f"{ours / ms['floor']:.3g}", equal])
+    return rows
+
+
+def accuracy_rows(results: dict[str, accuracy.Errors]) -> Rows:
+    names = list(next(iter(results.values())))
+    rows = [["log p error / gradient error", *names]]
+    for case, errors in results.items():
+        cells = []
+        for name in names:
+            value, gradient = errors[name]
+            cells.append(f"{value:.0e}" + ("" if gradient is None else f" / {gradient:.0e}"))
+        rows.append([case, *cells])
+    return rows
+
+
+def markdown(rows: Rows) -> str:
+    head, *body = rows
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def show(console: Console, title: str, rows: Rows) -> None:
+    table = Table(title=title)
+    for name in rows[0]:
+        table.add_column(name)
+    for row in rows[1:]:
+        table.add_row(*row)
+    console.print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="run only the speed cases whose name contains this")
+    parser.add_argument("--seconds", type=float, default=2.0, help="time to spend on each case")
+    parser.add_argument("--out", type=Path, default=Path("bench/latest"), help="where .md and .json go")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    console = Console()
+    chosen = [(case, runs) for case, runs in speed.cases() if options.only in case]
+    times = {case: speed.medians(runs, seconds=options.seconds) for case, runs in track(chosen, "speed")}
+    errors = dict(accuracy.cases())
+    tables = {"Speed": speed_rows(times), "Accuracy": accuracy_rows(errors)}
+    for title, rows in tables.items():
+        show(console, title, rows)
+    notes = (
+        "Medians of runs that take turns in one process. The columns of the others say how many times as long as kofn "
+        "they take; `*` computes values only, without a gradient, while kofn and Algorithm 1 also go backward. "
+        "`-` was not run. Errors of log p are relative to max(1, |log p|), of gradients absolute, against 50 digits."
+    )
+    text = "\n\n".join([f"{machine()}.", notes, *(f"## {title}\n\n{markdown(rows)}" for title, rows in tables.items())])
+    record = {"machine": machine(), "milliseconds": times, "errors": errors, "contenders": speed.NAMES}
+    for suffix, content in ((".md", text + "\n"), (".json", json.dumps(record, indent=1) + "\n")):
+        target = options.out.with_suffix(suffix)
+        partial = target.with_suffix(suffix + ".part")
+        partial.write_text(content)
+        partial.replace(target)
+        console.print(f"wrote {target}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Medians of contenders that take turns, so that a busy moment of the machine hits all of them."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import kofn
+from bench import contenders
+
+Runs = dict[str, Callable[[], Any]]
+NAMES = {
+    "kofn": "kofn, value and gradient",
+    "algorithm 1": "Algorithm 1 in torch, value and gradient",
+    "scipy": "scipy poisson_binom, values only",
+    "fast-poibin": "fast-poibin, values only",
+    "floor": "logits.sum(1).mean().backward()",
+}
+
+
+def medians(runs: Runs, *, seconds: float = 2.0) -> dict[str, float]:
+    """Milliseconds of each run: medians over rounds in which each has its turn, about `seconds` in all."""
+    samples: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run()  # caches, compilation, first allocations
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds or len(next(iter(samples.values()))) < 3:
+        for name, run in runs.items():
+            before = time.perf_counter()
+            run()
+            samples[name].append(1e3 * (time.perf_counter() - before))
+        if time.perf_counter() - start > 10 * seconds:
+            break
+    return {name: statistics.median(times) for name, times in samples.items()}
+
+
+def cases() -> Iterator[tuple[str, Runs]]:
+    """Every case: its name and its contenders."""
+    for n in (8, 32, 128, 512):
+        yield f"128 bags x {n}, one count", one_count(*batch(128, n))
+    for n in (100, 500, 1000, 2000):
+        yield f"1 bag x {n}, all counts, KL with a binomial", all_counts(n)
+    for n in (10_000, 100_000, 1_000_000):
+        logits, _ = batch(1, n)
+        counts = torch.tensor([int(0.45 * n)])
+        yield f"1 bag x {n:,}, one count", one_count(logits, counts, recursion=n <= 10_000, scipy=n <= 10_000)
+    yield from ragged()
+
+
+def batch(bags: int, n: int) -> tuple[Tensor, Tensor]:
+    """Logits and counts as in learning from label proportions: scores that do not know the counts yet."""
+    g = torch.Generator().manual_seed(n)
+    logits = torch.randn(bags, n, generator=g) * 1.5
+    counts = torch.binomial(torch.full((bags,), float(n)), torch.rand(bags, generator=g), generator=g).long()
+    return logits.requires_grad_(), counts
+
+
+def backward(logits: Tensor, loss: Callable[[], Tensor]) -> Callable[[], None]:
+    """A training step's share: the loss and its gradient."""
+
+    def run() -> None:
+        logits.grad = None
+        loss().backward()
+
+    return run
+
+
+def one_count(logits: Tensor, counts: Tensor, *, recursion: bool = True, scipy: bool = True) -> Runs:
+    probs = torch.sigmoid(logits.detach().double()).numpy()
+    wanted = counts.numpy()
+
+    def each(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable[[], Any]:
+        return lambda: [function(p, k) for p, k in zip(probs, wanted, strict=True)]
+
+    runs: Runs = {
+        "floor": backward(logits, lambda: logits.sum(1).mean()),
+        "kofn": backward(logits, lambda: -kofn.log_count_prob(logits, counts).mean()),
+        "fast-poibin": each(contenders.fast_poibin_log_probs),
+    }
+    if scipy:
+        runs["scipy"] = each(contenders.scipy_log_probs)
+    if recursion:
+        runs["algorithm 1"] = backward(logits, lambda: -contenders.algorithm_1_one_count(logits, counts).mean())
+    return runs
+
+
+def all_counts(n: int) -> Runs:
+    logits, _ = batch(1, n)
+    counts = torch.arange(n + 1)
+    target = torch.distributions.Binomial(n, torch.tensor(0.4, dtype=torch.float64)).log_prob(counts.double())
+    target = target.float()
+    probs = torch.sigmoid(logits.detach().double())[0].numpy()
+
+    def divergence(law: Tensor) -> Tensor:
+        return torch.sum(target.exp() * (target - law))
+
+    return {
+        "floor": backward(logits, lambda: logits.sum(1).mean()),
+        "kofn": backward(logits, lambda: divergence(kofn.log_count_distribution(logits)[0])),
+        "algorithm 1": backward(logits, lambda: divergence(contenders.algorithm_1(logits, n)[0])),
+        "scipy": lambda: contenders.scipy_log_probs(probs, counts.numpy()),
+        "fast-poibin": lambda: contenders.fast_poibin_log_probs(probs, counts.numpy()),
+    }
+
+
+def ragged() -> Iterator[tuple[str, Runs]]:
+    """2,000 bags of 1 to 2,000 instances, beside as many instances in equal bags, which say what they should cost."""
+    g = torch.Generator().manual_seed(0)
+    sizes = torch.exp(torch.rand(2000, generator=g) * np.log(2000)).long().clamp(min=1)
+    offsets = torch.cat([torch.zeros(1, dtype=torch.long), sizes.cumsum(0)])
+    logits = (torch.randn(int(offsets[-1]), generator=g) * 1.5).requires_grad_()
+    counts = (torch.rand(2000, generator=g) * (sizes + 1)).long()
+    width = int(sizes.double().mean())
+    equal = (torch.randn(len(logits) // width, width, generator=g) * 1.5).requires_grad_()
+    halves = (torch.rand(len(equal), generator=g) * (width + 1)).long()
+    yield (
+        f"2,000 ragged bags of 1 to 2,000, {len(logits):,} instances, one count",
+        {
+            "floor": backward(logits, lambda: logits.sum()),
+            "kofn": backward(logits, lambda: -kofn.log_count_prob(logits, counts, offsets=offsets).mean()),
+            "kofn, equal bags": backward(equal, lambda: -kofn.log_count_prob(equal, halves).mean()),
+        },
+    )
