@@ -26,7 +26,7 @@ bench: $(VENV)/ready
 	$(BIN)/python -m bench
 
 docs: $(VENV)/ready
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache kofn-demo

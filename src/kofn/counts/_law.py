@@ -15,14 +15,15 @@ from kofn.counts._layout import lay_out
 def log_count_prob(
     logits: Tensor, counts: Tensor | int, *, mask: Tensor | None = None, offsets: Tensor | None = None
 ) -> Tensor:
-    r"""Log-probability that exactly so many instances of each bag are positive.
+    """Log-probability that exactly so many instances of each bag are positive.
 
-    With :math:`y_i \sim \mathrm{Bernoulli}(\sigma(x_i))` independent and :math:`S = \sum_i y_i`,
+    With labels y_i ~ Bernoulli(sigmoid(x_i)), independent, and S = y_1 + ... + y_n,
 
-    .. math:: \log P(S = s) = \log \sum_{y \in \{0,1\}^n,\, |y| = s} \prod_i \sigma(x_i)^{y_i} \sigma(-x_i)^{1 - y_i},
+        log P(S = s) = log sum_{y in {0,1}^n, |y| = s} prod_i sigmoid(x_i)^{y_i} sigmoid(-x_i)^{1 - y_i},
 
-    exact to rounding, in time and memory linear in n. Its gradient is a posterior less a prior,
-    :math:`\partial \log P(S = s) / \partial x_i = P(y_i = 1 \mid S = s) - \sigma(x_i)`.
+    exact to rounding, in time and memory linear in n. Its gradient is a posterior less a prior:
+
+        d log P(S = s) / d x_i = P(y_i = 1 | S = s) - sigmoid(x_i).
 
     Args:
         logits: (..., n) log-odds, float16, bfloat16, float32 or float64; (m,) with `offsets`. The work is done in
@@ -70,12 +71,13 @@ def log_count_between(
     mask: Tensor | None = None,
     offsets: Tensor | None = None,
 ) -> Tensor:
-    r"""Log-probability that the number of positives in each bag lies in an interval.
+    """Log-probability that the number of positives in each bag lies in an interval.
 
-    .. math:: \log P(\mathrm{low} \le S \le \mathrm{high}) = \log \sum_{s = \mathrm{low}}^{\mathrm{high}} P(S = s),
+        log P(low <= S <= high) = log sum_{s = low..high} P(S = s),
 
     exact to rounding, in time linear in n however wide the interval is. The gradient is
-    :math:`P(y_i = 1 \mid \mathrm{low} \le S \le \mathrm{high}) - \sigma(x_i)`.
+
+        d log P(low <= S <= high) / d x_i = P(y_i = 1 | low <= S <= high) - sigmoid(x_i).
 
     Args:
         logits: (..., n) log-odds; (m,) with `offsets`.
@@ -89,7 +91,7 @@ def log_count_between(
         allows every count 0 with gradient zero; a NaN among a bag's logits gives NaN.
 
     Raises:
-        TypeError, ValueError: as for :func:`log_count_prob`.
+        TypeError, ValueError: as for `log_count_prob`.
 
     Example:
         >>> import torch, kofn
@@ -110,12 +112,13 @@ def log_count_between(
 
 @eager
 def log_count_distribution(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> Tensor:
-    r"""Log-probabilities of every number of positives in each bag.
+    """Log-probabilities of every number of positives in each bag.
 
-    .. math:: \log P(S = s), \quad s = 0, \dots, n,
+        log P(S = s),  s = 0, ..., n,
 
-    each right to rounding, in tails of any depth, in time :math:`O(n^{3/2})`. The gradient of
-    :math:`\sum_s g_s \log P(S = s)` is :math:`\sum_s g_s (P(y_i = 1 \mid S = s) - \sigma(x_i))`.
+    each right to rounding, in tails of any depth, in time O(n^1.5). The gradient of a weighted sum of them is
+
+        d sum_s g_s log P(S = s) / d x_i = sum_s g_s (P(y_i = 1 | S = s) - sigmoid(x_i)).
 
     Args:
         logits: (..., n) log-odds; (m,) with `offsets`.
@@ -127,7 +130,7 @@ def log_count_distribution(logits: Tensor, *, mask: Tensor | None = None, offset
         ``offsets[j + 1] + j`` included. In the dtype of `logits`; a NaN among a bag's logits makes its law NaN.
 
     Raises:
-        TypeError, ValueError: as for :func:`log_count_prob`.
+        TypeError, ValueError: as for `log_count_prob`.
 
     Example:
         >>> import torch, kofn
@@ -145,9 +148,9 @@ def log_count_distribution(logits: Tensor, *, mask: Tensor | None = None, offset
 def count_posteriors(
     logits: Tensor, counts: Tensor | int, *, mask: Tensor | None = None, offsets: Tensor | None = None
 ) -> Tensor:
-    r"""Probability of each instance to be positive, given the number of positives in its bag.
+    """Probability of each instance to be positive, given the number of positives in its bag.
 
-    .. math:: P(y_i = 1 \mid S = s) = \sigma(x_i) + \frac{\partial}{\partial x_i} \log P(S = s).
+        P(y_i = 1 | S = s) = sigmoid(x_i) + d log P(S = s) / d x_i.
 
     They lie in [0, 1] and sum to the count. In time linear in n.
 
@@ -159,10 +162,10 @@ def count_posteriors(
 
     Returns:
         The shape and dtype of `logits`; 0 where there is no instance. An impossible count says nothing of the
-        labels: the probabilities without it, :math:`\sigma(x_i)`, come back. NaN in a bag with a NaN.
+        labels: the probabilities without it, sigmoid(x_i), come back. NaN in a bag with a NaN.
 
     Raises:
-        TypeError, ValueError: as for :func:`log_count_prob`.
+        TypeError, ValueError: as for `log_count_prob`.
 
     Example:
         >>> import torch, kofn
