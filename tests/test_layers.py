@@ -14,10 +14,12 @@ ROOT = Path(kofn.__file__).parent
 # Each layer may import from the lines above it, never from those below; modules of a line may share.
 LAYERS = [
     ["_checks"],
-    ["counts._bags", "counts._tilt", "counts._eager", "counts._layout", "counts._backend"],
+    ["counts._bags", "counts._tilt", "counts._eager", "counts._layout", "counts._native"],
     ["counts._tree", "counts._window"],
     ["counts._interval", "counts._sweep"],
-    ["counts._functions"],
+    ["counts._functions", "counts._backend"],
+    ["counts._by_torch"],
+    ["counts._by_native"],
     ["counts._law"],
     ["counts"],
     [""],

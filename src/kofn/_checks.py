@@ -30,11 +30,9 @@ def logits(value: object) -> Tensor:
     return tensor
 
 
-def whole_numbers(name: str, value: object, like: Tensor) -> Tensor:
-    """An int64 tensor on the device of `like`, from a tensor of any integer dtype or an int (numpy's too)."""
-    if not isinstance(value, bool) and isinstance(value, Integral):
-        return torch.tensor(int(value), device=like.device)
-    tensor = is_tensor(name, value)
+def per_bag(name: str, value: object, like: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """One whole number for each bag, int64, from a tensor of any integer dtype that broadcasts or an int."""
+    tensor = value if isinstance(value, Tensor) else _as_tensor(name, value, like)
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
         raise TypeError(
             f"`{name}` must be whole numbers of an integer dtype; got {tensor.dtype}. "
@@ -45,18 +43,21 @@ def whole_numbers(name: str, value: object, like: Tensor) -> Tensor:
             f"`{name}` must be on the device of `logits`, {like.device}; it is on {tensor.device}. "
             f"Move it with {name}.to(logits.device)."
         )
-    return tensor.long()
-
-
-def one_per_bag(name: str, value: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """One number for each bag: of the bags' shape, or broadcast to it."""
+    if tensor.shape == shape:
+        return tensor.long()
     try:
-        return value.expand(shape)
+        return tensor.long().expand(shape)
     except RuntimeError:
         raise ValueError(
-            f"`{name}` must hold one number for each bag, shape {tuple(shape)}; got shape {tuple(value.shape)}. "
+            f"`{name}` must hold one number for each bag, shape {tuple(shape)}; got shape {tuple(tensor.shape)}. "
             f"Bags are all dimensions of dense logits but the last, or the gaps between offsets."
         ) from None
+
+
+def _as_tensor(name: str, value: object, like: Tensor) -> Tensor:
+    if not isinstance(value, bool) and isinstance(value, Integral):  # numpy's whole numbers too
+        return torch.tensor(int(value), device=like.device)
+    return is_tensor(name, value)
 
 
 def not_both(mask: object, offsets: object) -> None:

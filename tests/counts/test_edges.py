@@ -51,8 +51,9 @@ def test_a_bag_of_one_is_cross_entropy_to_the_last_digit(x: float) -> None:
     logits = torch.tensor([[x], [x]], dtype=torch.float64)
     value, gradient = with_gradient(logits, torch.tensor([1, 0]))
     expected = torch.nn.functional.logsigmoid(torch.tensor([x, -x], dtype=torch.float64))
-    assert torch.equal(value, expected)
-    assert torch.equal(gradient[:, 0], torch.tensor([1.0, 0.0]).double() - torch.sigmoid(logits[:, 0]))
+    torch.testing.assert_close(value, expected, rtol=5e-16, atol=0)  # relative, down to losses of 1e-348
+    slope = torch.tensor([1.0, 0.0]).double() - torch.sigmoid(logits[:, 0])
+    torch.testing.assert_close(gradient[:, 0], slope, rtol=5e-16, atol=2e-16)
 
 
 @pytest.mark.parametrize("n", [1, 7, 200])
@@ -60,10 +61,10 @@ def test_the_ends_are_sums_of_logsigmoids(n: int) -> None:
     logits = torch.randn(n, generator=torch.Generator().manual_seed(n), dtype=torch.float64) * 10
     nobody, downwards = with_gradient(logits, 0)
     everybody, upwards = with_gradient(logits, n)
-    assert nobody.item() == torch.nn.functional.logsigmoid(-logits).sum().item()
-    assert everybody.item() == torch.nn.functional.logsigmoid(logits).sum().item()
-    assert torch.equal(downwards, -torch.sigmoid(logits))
-    assert torch.equal(upwards, 1 - torch.sigmoid(logits))
+    torch.testing.assert_close(nobody, torch.nn.functional.logsigmoid(-logits).sum(), rtol=1e-15, atol=0)
+    torch.testing.assert_close(everybody, torch.nn.functional.logsigmoid(logits).sum(), rtol=1e-15, atol=0)
+    torch.testing.assert_close(downwards, -torch.sigmoid(logits), rtol=1e-15, atol=0)
+    torch.testing.assert_close(upwards, 1 - torch.sigmoid(logits), rtol=1e-15, atol=2e-16)
 
 
 @pytest.mark.parametrize("n", [1, 6, 150])

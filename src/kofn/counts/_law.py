@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import torch
+from typing import Protocol
+
 from torch import Tensor
 
 from kofn import _checks
+from kofn.counts import _by_native, _by_torch, _native
+from kofn.counts._backend import backend
 from kofn.counts._eager import eager
-from kofn.counts._functions import LogInterval, LogLaw
-from kofn.counts._layout import lay_out
 
 
 @eager
@@ -52,14 +53,9 @@ def log_count_prob(
         Shukla, Zeng, Ahmed, Van den Broeck. A Unified Approach to Count-Based Weakly-Supervised Learning.
         NeurIPS 2023. (The quantity; their algorithm takes n s steps.)
     """
-    layout = lay_out(logits, mask, offsets)
-    wanted = _checks.one_per_bag("counts", _checks.whole_numbers("counts", counts, logits), layout.shape)
-    with_posteriors = logits.requires_grad and torch.is_grad_enabled()
-    parts = [
-        LogInterval.apply(x, count, None, with_posteriors)[0]
-        for x, count in zip(layout.rectangles(), layout.cut(wanted), strict=True)
-    ]
-    return layout.join(parts).to(logits.dtype)
+    shape, offsets = _bags(logits, mask, offsets)
+    wanted = _checks.per_bag("counts", counts, logits, shape)
+    return _engine(logits, wanted).log_interval(logits, wanted, None, mask=mask, offsets=offsets)
 
 
 @eager
@@ -99,15 +95,10 @@ def log_count_between(
         >>> kofn.log_count_between(logits, 1, 4).exp()  # at least one of four fair coins
         tensor(0.9375, dtype=torch.float64)
     """
-    layout = lay_out(logits, mask, offsets)
-    lows = _checks.one_per_bag("low", _checks.whole_numbers("low", low, logits), layout.shape)
-    highs = _checks.one_per_bag("high", _checks.whole_numbers("high", high, logits), layout.shape)
-    with_posteriors = logits.requires_grad and torch.is_grad_enabled()
-    parts = [
-        LogInterval.apply(x, first, last, with_posteriors)[0]
-        for x, first, last in zip(layout.rectangles(), layout.cut(lows), layout.cut(highs), strict=True)
-    ]
-    return layout.join(parts).to(logits.dtype)
+    shape, offsets = _bags(logits, mask, offsets)
+    lows = _checks.per_bag("low", low, logits, shape)
+    highs = _checks.per_bag("high", high, logits, shape)
+    return _engine(logits, lows, highs).log_interval(logits, lows, highs, mask=mask, offsets=offsets)
 
 
 @eager
@@ -139,9 +130,8 @@ def log_count_distribution(logits: Tensor, *, mask: Tensor | None = None, offset
         >>> kofn.log_count_distribution(logits, mask=mask).exp()
         tensor([0.2500, 0.5000, 0.2500, 0.0000])
     """
-    layout = lay_out(logits, mask, offsets)
-    parts = [LogLaw.apply(x)[0] for x in layout.rectangles()]
-    return layout.join_instances(parts, extra=1).to(logits.dtype)
+    _, offsets = _bags(logits, mask, offsets)
+    return _engine(logits).log_law(logits, mask=mask, offsets=offsets)
 
 
 @eager
@@ -172,10 +162,35 @@ def count_posteriors(
         >>> kofn.count_posteriors(torch.tensor([3.0, 3.0, 3.0, 3.0]), 1)  # four alike, one positive
         tensor([0.2500, 0.2500, 0.2500, 0.2500])
     """
-    layout = lay_out(logits, mask, offsets)
-    wanted = _checks.one_per_bag("counts", _checks.whole_numbers("counts", counts, logits), layout.shape)
-    parts = [
-        LogInterval.apply(x, count, None, True)[1]
-        for x, count in zip(layout.rectangles(), layout.cut(wanted), strict=True)
-    ]
-    return layout.join_instances(parts).to(logits.dtype)
+    shape, offsets = _bags(logits, mask, offsets)
+    wanted = _checks.per_bag("counts", counts, logits, shape)
+    return _engine(logits, wanted).posteriors(logits, wanted, mask=mask, offsets=offsets)
+
+
+def _bags(logits: Tensor, mask: Tensor | None, offsets: Tensor | None) -> tuple[tuple[int, ...], Tensor | None]:
+    """Check how bags lie in the logits: the shape of one number for each bag, and the offsets on the CPU."""
+    _checks.logits(logits)
+    if mask is not None:
+        _checks.not_both(mask, offsets)
+        _checks.mask(mask, logits)
+    if offsets is not None:
+        offsets = _checks.offsets(offsets, logits)
+        return (len(offsets) - 1,), offsets
+    return logits.shape[:-1], None
+
+
+class _Engine(Protocol):
+    """What `_by_native` and `_by_torch` both are."""
+
+    def log_interval(
+        self, logits: Tensor, low: Tensor, high: Tensor | None, *, mask: Tensor | None, offsets: Tensor | None
+    ) -> Tensor: ...
+
+    def log_law(self, logits: Tensor, *, mask: Tensor | None, offsets: Tensor | None) -> Tensor: ...
+
+    def posteriors(self, logits: Tensor, counts: Tensor, *, mask: Tensor | None, offsets: Tensor | None) -> Tensor: ...
+
+
+def _engine(*tensors: Tensor) -> _Engine:
+    """The module that computes: the C++ core where it can, torch everywhere else."""
+    return _by_native if backend() == "native" and _native.takes(*tensors) else _by_torch

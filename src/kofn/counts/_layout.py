@@ -14,8 +14,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from kofn import _checks
-
 
 class Layout(Protocol):
     """Bags in a tensor: cut into rectangles, and results put back in the caller's order."""
@@ -36,12 +34,8 @@ class Layout(Protocol):
 
 
 def lay_out(logits: Tensor, mask: Tensor | None, offsets: Tensor | None) -> Layout:
-    """The layout of checked arguments."""
-    logits = _checks.logits(logits)
-    _checks.not_both(mask, offsets)
-    if offsets is not None:
-        return Ragged(logits, _checks.offsets(offsets, logits))
-    return Dense(logits, None if mask is None else _checks.mask(mask, logits))
+    """The layout of checked arguments; offsets are on the CPU."""
+    return Dense(logits, mask) if offsets is None else Ragged(logits, offsets)
 
 
 class Dense:

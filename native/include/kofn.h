@@ -1,0 +1,69 @@
+/* kofn: the exact law of S, the number of positives among n independent instances with given logits.
+ *
+ * A plain C interface: pointers in, pointers out, nothing kept between calls. Every function may be called from
+ * several threads at once and in forked children. All return KOFN_OK or one of the codes below; on an error the
+ * outputs hold nothing useful.
+ *
+ * Bags.  Bag j is logits[offsets[j]] .. logits[offsets[j + 1] - 1]; without offsets (NULL) all bags have n instances.
+ *        offsets[0] is 0. m is the number of instances of all bags. A logit of +inf is a certain positive, -inf a
+ *        certain negative or an instance that is not there; a NaN makes the answers of its bag NaN.
+ * dtype  of `logits` and `slope`: KOFN_FLOAT32 or KOFN_FLOAT64. All work is done in float64.
+ * level  0: the best instruction set of this machine; otherwise one bit of kofn_levels().
+ * threads  1: serial. More: that many threads share the bags, if there is work for more than about 2 ms.
+ */
+#ifndef KOFN_H
+#define KOFN_H
+
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define KOFN_API __declspec(dllexport)
+#else
+#define KOFN_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { KOFN_FLOAT32 = 0, KOFN_FLOAT64 = 1 };
+enum { KOFN_BASELINE = 1, KOFN_AVX2 = 2, KOFN_AVX512 = 4 };
+enum { KOFN_OK = 0, KOFN_BAD_ARGUMENT = 1, KOFN_NO_MEMORY = 2, KOFN_NO_SUCH_LEVEL = 3, KOFN_FAILED = 4 };
+
+/* log P(low <= S <= high) of each bag, and what it says of the instances.
+ *
+ * low, high   b whole numbers each; high may be NULL: one count, high = low.
+ * value       b. -inf where no allowed count is possible, 0 where all are.
+ * slope       m, or NULL: d value / d logit = P(y_i = 1 | low <= S <= high) - P(y_i = 1).
+ * posterior   m, or NULL: P(y_i = 1 | low <= S <= high); P(y_i = 1) where value is -inf.
+ */
+KOFN_API int kofn_interval(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b,
+                           const int64_t* low, const int64_t* high, double* value, void* slope, double* posterior,
+                           int level, int threads);
+
+/* log P(S = s) for every s of each bag.
+ *
+ * value  m + b: the law of bag j starts at offsets[j] + j and has one more entry than the bag.
+ * tilts  the same layout, or NULL: entry k is the tilt with which count k of the UNDECIDED instances (without
+ *        those of infinite logit) was computed; NaN where no tilted window was needed.
+ */
+KOFN_API int kofn_law(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, double* value,
+                      double* tilts, int level, int threads);
+
+/* The gradient of sum_s weights_s log P(S = s) by the logits: m numbers.
+ *
+ * tilts    as kofn_law wrote them, for the same logits.
+ * weights  the layout of value. Those of impossible counts are ignored.
+ */
+KOFN_API int kofn_law_gradient(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b,
+                               const double* tilts, const double* weights, double* gradient, int level,
+                               int threads);
+
+/* The instruction sets that this build has and this machine can run, as a mask. */
+KOFN_API int kofn_levels(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,83 @@
+// The C interface: checks what must hold, picks the kernels, and lets no exception out.
+#include "kofn.h"
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+
+#include "interval.h"
+#include "law.h"
+#include "levels.h"
+#include "parallel.h"
+
+namespace {
+
+using kofn::Input;
+
+bool sound(const Input& input, int dtype) {
+    if ((dtype != KOFN_FLOAT32 && dtype != KOFN_FLOAT64) || input.b < 0) return false;
+    if (!input.offsets) {
+        if (input.n < 0 || (input.n > 0 && input.b > INT64_MAX / 16 / input.n)) return false;
+    } else {
+        if (input.offsets[0] != 0) return false;
+        for (int64_t j = 0; j < input.b; ++j)
+            if (input.size(j) < 0) return false;
+    }
+    return input.logits || input.start(input.b) == 0;
+}
+
+// Rough, in nanoseconds: only to tell calls that are worth a thread from those that are not.
+double interval_work(const Input& input) { return 15.0 * static_cast<double>(input.start(input.b)); }
+
+double law_work(const Input& input) {
+    double total = 0.0;
+    for (int64_t j = 0; j < input.b; ++j) {
+        const auto size = static_cast<double>(input.size(j));
+        total += 8.0 * size * std::sqrt(size);
+    }
+    return total;
+}
+
+template <class Solver, class Call>
+int solve(const Call& call, double nanoseconds, int level, int threads) noexcept {
+    const kofn::Kernels* kernels = kofn::kernels_of(level);
+    if (!kernels) return KOFN_NO_SUCH_LEVEL;
+    if (call.input.b == 0) return KOFN_OK;
+    try {
+        kofn::for_all_bags<Solver>(*kernels, call, nanoseconds, threads);
+        return KOFN_OK;
+    } catch (const std::bad_alloc&) {
+        return KOFN_NO_MEMORY;
+    } catch (...) {
+        return KOFN_FAILED;
+    }
+}
+
+}  // namespace
+
+int kofn_interval(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* low,
+                  const int64_t* high, double* value, void* slope, double* posterior, int level, int threads) {
+    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
+    if (!sound(input, dtype) || (b > 0 && (!low || !value)) || threads < 1) return KOFN_BAD_ARGUMENT;
+    const kofn::IntervalCall call{input, low, high, value, slope, posterior};
+    return solve<kofn::IntervalSolver>(call, interval_work(input), level, threads);
+}
+
+int kofn_law(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, double* value, double* tilts,
+             int level, int threads) {
+    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
+    if (!sound(input, dtype) || (b > 0 && !value) || threads < 1) return KOFN_BAD_ARGUMENT;
+    const kofn::LawCall call{input, value, tilts};
+    return solve<kofn::LawSolver>(call, law_work(input), level, threads);
+}
+
+int kofn_law_gradient(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const double* tilts,
+                      const double* weights, double* gradient, int level, int threads) {
+    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
+    if (!sound(input, dtype) || (b > 0 && (!tilts || !weights)) || threads < 1) return KOFN_BAD_ARGUMENT;
+    if (!gradient && input.start(b) > 0) return KOFN_BAD_ARGUMENT;
+    const kofn::LawGradientCall call{input, tilts, weights, gradient};
+    return solve<kofn::LawGradientSolver>(call, law_work(input), level, threads);
+}
+
+int kofn_levels(void) { return kofn::levels(); }

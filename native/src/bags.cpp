@@ -1,0 +1,54 @@
+#include "bags.h"
+
+#include <cmath>
+
+namespace kofn {
+
+void Undecided::take(const Kernels& kernels, const Input& input, int64_t first, int64_t last) {
+    first_ = first;
+    last_ = last;
+    source_.clear();
+    const int64_t begin = input.start(first), total = input.start(last) - begin;
+    bool finite;
+    if (input.wide) {
+        z_ = static_cast<const double*>(input.logits) + begin;
+        finite = kernels.finite(z_, total);
+    } else {
+        double* wide = wide_.reserve(total);
+        finite = kernels.widen(static_cast<const float*>(input.logits) + begin, total, wide);
+        z_ = wide;
+    }
+    start_.resize(static_cast<std::size_t>(last - first + 1));
+    for (int64_t j = first; j <= last; ++j) start_[j - first] = input.start(j) - begin;
+    if (!finite) compact(z_, input);
+    p_ = probabilities_.reserve(2 * instances());
+    q_ = p_ + instances();
+    kernels.sigmoid(z_, instances(), p_, q_);
+}
+
+void Undecided::compact(const double* logits, const Input& input) {
+    const int64_t begin = input.start(first_), total = input.start(last_) - begin;
+    double* z = kept_.reserve(total);
+    source_.reserve(static_cast<std::size_t>(total) + 1);
+    ones_.assign(static_cast<std::size_t>(bags()), 0);
+    broken_.assign(static_cast<std::size_t>(bags()), 0);
+    int64_t count = 0;
+    for (int64_t j = 0; j < bags(); ++j) {
+        const int64_t from = start_[j], to = start_[j + 1];
+        start_[j] = count;
+        for (int64_t i = from; i < to; ++i) {
+            if (std::isinf(logits[i])) {
+                ones_[j] += logits[i] > 0;
+                continue;
+            }
+            broken_[j] |= std::isnan(logits[i]);
+            z[count++] = logits[i];
+            source_.push_back(i);
+        }
+    }
+    start_[bags()] = count;
+    source_.push_back(total);  // an end, so that a run without undecided instances is not mistaken for a complete one
+    z_ = z;
+}
+
+}  // namespace kofn

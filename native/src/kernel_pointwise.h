@@ -1,0 +1,147 @@
+// Kernels that look at each instance once: conversions, sigmoids, sums. Only for the kernel units.
+#pragma once
+
+#include "kernel_lanes.h"
+#include "kernels.h"
+
+namespace {
+
+using kofn::Moments;
+using kofn::Range;
+
+bool finite(const double* x, int64_t n) {
+    Lanes bad{};  // x - x is 0 for finite x and NaN otherwise; a NaN stays
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        const Lanes v = load(x + i);
+        bad += v - v;
+    }
+    double rest = sum(bad);
+    for (; i < n; ++i) rest += x[i] - x[i];
+    return rest == 0.0;
+}
+
+bool widen(const float* x, int64_t n, double* out) {
+    for (int64_t i = 0; i < n; ++i) out[i] = x[i];
+    return finite(out, n);
+}
+
+struct Odds {
+    Lanes e;         // e^{-|x|}
+    Lanes larger;    // 1 / (1 + e), the larger of p and q
+    Lanes p, q;
+};
+
+// Both sides of the sigmoid to the last digit: neither is one minus the other.
+inline Odds odds(Lanes x) {
+    const Lanes e = exp_nonpositive(-abs(x));
+    const Lanes larger = 1.0 / (1.0 + e), smaller = e * larger;
+    const Mask positive = x >= 0.0;
+    return {e, larger, positive ? larger : smaller, positive ? smaller : larger};
+}
+
+void sigmoid(const double* z, int64_t n, double* p, double* q) {
+    int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+        const Odds o = odds(load(z + i));
+        store(p + i, o.p);
+        store(q + i, o.q);
+    }
+    const Odds o = odds(load_some(z + i, n - i, 0.0));
+    store_some(p + i, n - i, o.p);
+    store_some(q + i, n - i, o.q);
+}
+
+void log_all(double* x, int64_t n) {
+    for (int64_t i = 0; i < n; i += lanes) store_some(x + i, n - i, log_positive(load_some(x + i, n - i, 1.0)));
+}
+
+double log_sigmoid(const double* z, int64_t n, double sign) {
+    // log sigmoid(x) = min(x, 0) - log(1 + e^{-|x|}), each term right to the last digit: so is a bag of one.
+    Lanes total{};
+    for (int64_t i = 0; i < n; i += lanes) {
+        const Lanes x = sign * load_some(z + i, n - i, sign * 1e4);  // a filler of log sigmoid(1e4) = 0
+        total += min(x, Lanes{}) - log1p_unit(exp_nonpositive(-abs(x)));
+    }
+    return sum(total);
+}
+
+double sum_abs(const double* z, int64_t n) {
+    Lanes total{};
+    for (int64_t i = 0; i < n; i += lanes) total += abs(load_some(z + i, n - i, 0.0));
+    return sum(total);
+}
+
+Range range(const double* z, int64_t n) {
+    Lanes low = splat(z[0]), high = low;
+    for (int64_t i = 0; i < n; i += lanes) {
+        const Lanes v = load_some(z + i, n - i, z[0]);
+        low = min(low, v);
+        high = max(high, v);
+    }
+    return {-largest(-low), largest(high)};
+}
+
+Moments moments(const double* p, const double* q, int64_t n) {
+    Lanes mean{}, variance{}, widest{};
+    for (int64_t i = 0; i < n; i += lanes) {
+        const Lanes a = load_some(p + i, n - i, 0.0), b = load_some(q + i, n - i, 1.0), product = a * b;
+        mean += a;
+        variance += product;
+        widest = max(widest, product);
+    }
+    return {sum(mean), sum(variance), largest(widest), 0.0, 0.0, 0.0, 0.0};
+}
+
+// The bag under the tilt t: p and q of x = z + t, their moments, and what leads back from the tilted law (Tilted::back).
+// 1 / (1 + e^{-|z|}) is the larger of p0 and q0. The factors whose logarithms are wanted lie between 1/2 and 2: hundreds
+// are multiplied before a logarithm is taken.
+Moments tilt(const double* z, const double* p0, const double* q0, int64_t n, double t, double* p, double* q) {
+    constexpr int64_t block = 512 * lanes;
+    Lanes mean{}, variance{}, widest{}, above{}, logs{};
+    Exact<Lanes> cost;
+    for (int64_t start = 0; start < n; start += block) {
+        const int64_t stop = start + block < n ? start + block : n;
+        Lanes factors = splat(1.0), block_mean{}, block_variance{};
+        for (int64_t i = start; i < stop; i += lanes) {
+            const int64_t left = n - i;
+            const Lanes before = load_some(z + i, left, -1e300);  // fillers: p = 0, factor 1, no cost
+            const Lanes x = before + t;
+            const Odds o = odds(x);
+            store_some(p + i, left, o.p);
+            store_some(q + i, left, o.q);
+            const Lanes product = o.p * o.q;
+            block_mean += o.p;
+            block_variance += product;
+            widest = max(widest, product);
+            const Mask positive = x > 0.0;
+            above += positive ? splat(1.0) : Lanes{};
+            cost.add(max(positive ? -before : before, Lanes{}));
+            factors *= (1.0 + o.e) * max(load_some(p0 + i, left, 0.0), load_some(q0 + i, left, 1.0));
+        }
+        mean += block_mean;
+        variance += block_variance;
+        logs += log_positive(factors);
+    }
+    const Exact<double> total = sum(cost);
+    return {sum(mean), sum(variance), largest(widest), sum(above), total.high, total.low, sum(logs)};
+}
+
+inline double clamped(double x) {
+    x = x < 1.0 ? x : 1.0;
+    return x > 0.0 ? x : 0.0;
+}
+
+void clamp(const double* posterior, int64_t n, double* out) {
+    for (int64_t i = 0; i < n; ++i) out[i] = clamped(posterior[i]);
+}
+
+void slope(const double* posterior, const double* p, int64_t n, double* out) {
+    for (int64_t i = 0; i < n; ++i) out[i] = clamped(posterior[i]) - p[i];
+}
+
+void slope_narrow(const double* posterior, const double* p, int64_t n, float* out) {
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(clamped(posterior[i]) - p[i]);
+}
+
+}  // namespace

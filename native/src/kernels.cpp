@@ -1,0 +1,19 @@
+// One instruction set's table of kernels. Compiled once for each, with
+//   KOFN_LANES  float64 numbers in a vector register,
+//   KOFN_TABLE  the name of the table.
+// No C++ header is included here or in the kernel_*.h files, and everything but the table is local to this unit: of an
+// inline function that two units share the linker would keep one copy, maybe the one this machine cannot run.
+#include "kernel_fourier.h"
+#include "kernel_pointwise.h"
+#include "kernel_recursion.h"
+#include "kernels.h"
+
+namespace kofn {
+
+extern const Kernels KOFN_TABLE;
+const Kernels KOFN_TABLE = {
+    lanes,   widen, finite, sigmoid, log_all, log_sigmoid, sum_abs, range, moments, tilt,
+    clamp, slope, slope_narrow, recursion_forward, recursion_backward, characteristic, inverse, pull,
+};
+
+}  // namespace kofn

@@ -1,0 +1,95 @@
+// The loops that are worth vectorising, as a table of functions: one table for each instruction set.
+//
+// This header is the border between the kernel units, which are compiled for one instruction set and include no
+// C++ header, and the rest, which is compiled for every machine. All arrays are float64; none needs alignment.
+#pragma once
+
+#include <stdint.h>
+
+namespace kofn {
+
+// Sums over the instances of one bag under some tilt.
+struct Moments {
+    double mean;       // sum p
+    double variance;   // sum p q
+    double widest;     // max p q
+    double above;      // number of instances with z + t > 0
+    double cost;       // sum |z| over the instances whose z + t and z differ in sign
+    double cost_low;   // what rounding took from it
+    double logs;       // sum log((1 + e^{-|z + t|}) / (1 + e^{-|z|}))
+};
+
+struct Range {
+    double low, high;
+};
+
+// Several bags side by side, one in each lane, that are told by recursion (kernel_recursion.h).
+struct Group {
+    static constexpr int max_lanes = 8;
+    const double* p[max_lanes];   // probabilities of each bag; lanes without a bag have size 0
+    const double* q[max_lanes];   // their complements
+    int64_t size[max_lanes];
+    int64_t longest;              // largest size
+    int64_t low, high;            // the counts that are wanted, of all lanes together: 0 <= low <= high <= longest
+    double* work;                 // recursion_work(lanes, longest, high) numbers, 64-byte aligned
+};
+
+// A law through its characteristic function phi (kernel_fourier.h). More than 57 frequencies never carry weight.
+struct Spectrum {
+    static constexpr int capacity = 64;
+    int64_t points;      // M: frequency m is the angle u = 2 pi m / M
+    int64_t used;        // frequencies 0 .. used - 1
+    int64_t centre;      // phi is stored times e^{-i u centre}: counts are asked for relative to it
+    alignas(64) double cosine[capacity], sine[capacity];            // of u
+    alignas(64) double cosine_half2[capacity], sine_half2[capacity];  // squares, of u / 2
+    alignas(64) double re[capacity], im[capacity];   // phi(u) e^{-i u centre}, with the weights of the inverse
+};
+
+struct Kernels {
+    int lanes;
+
+    // kernel_pointwise.h
+    bool (*widen)(const float* x, int64_t n, double* out);   // to float64; returns whether all are finite
+    bool (*finite)(const double* x, int64_t n);
+    void (*sigmoid)(const double* z, int64_t n, double* p, double* q);
+    void (*log)(double* x, int64_t n);                       // in place, of positive normal numbers
+    double (*log_sigmoid)(const double* z, int64_t n, double sign);  // sum log sigmoid(sign z)
+    double (*sum_abs)(const double* z, int64_t n);
+    Range (*range)(const double* z, int64_t n);
+    Moments (*moments)(const double* p, const double* q, int64_t n);
+    Moments (*tilt)(const double* z, const double* p0, const double* q0, int64_t n, double t, double* p, double* q);
+    // Posteriors may be a few 1e-16 outside [0, 1] by rounding; each of these puts them back.
+    void (*clamp)(const double* posterior, int64_t n, double* out);
+    void (*slope)(const double* posterior, const double* p, int64_t n, double* out);   // posterior - p
+    void (*slope_narrow)(const double* posterior, const double* p, int64_t n, float* out);
+
+    // kernel_recursion.h: returns the probabilities of counts low .. high, `lanes` numbers for each;
+    const double* (*recursion_forward)(const Group& group);
+    // then, for weights in the same layout, sum_s weights_s P(y_i = 1, S = s) of each lane's instances.
+    void (*recursion_backward)(const Group& group, const double* weights, double* const* out);
+
+    // kernel_fourier.h: fill in everything but points and used;
+    void (*characteristic)(const double* p, const double* q, int64_t n, Spectrum& spectrum);
+    // P(S = first + k), k < number;
+    void (*inverse)(const Spectrum& spectrum, int64_t first, int64_t number, double* out);
+    // out_i += sum_k weights_k P(y_i = 1, S = first + k), with widest = max p q.
+    void (*pull)(const double* p, const double* q, int64_t n, double widest, const Spectrum& spectrum, int64_t first,
+                 int64_t number, const double* weights, double* out);
+};
+
+// Numbers in Group::work: p and q padded to fours, a row of partial laws after every four instances, one row back.
+// Static, because the kernel units may share no function (see kernels.cpp).
+static inline int64_t recursion_quads(int64_t longest) { return (longest + 3) / 4; }
+static inline int64_t recursion_stride(int64_t high) { return high + 11; }
+static inline int64_t recursion_work(int lanes, int64_t longest, int64_t high) {
+    const int64_t quads = recursion_quads(longest);
+    return lanes * (8 * quads + (quads + 2) * recursion_stride(high));
+}
+
+extern const Kernels kernels_baseline;
+#ifdef KOFN_X86
+extern const Kernels kernels_avx2;
+extern const Kernels kernels_avx512;
+#endif
+
+}  // namespace kofn

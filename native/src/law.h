@@ -1,0 +1,67 @@
+// The whole law of S, right in every tail: log P(S = s) for every s, and its gradient.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bags.h"
+#include "groups.h"
+#include "kernels.h"
+#include "tilt.h"
+
+namespace kofn {
+
+struct LawCall {
+    Input input;
+    double *value, *tilts;   // tilts may be null
+};
+
+struct LawGradientCall {
+    Input input;
+    const double *tilts, *weights;
+    double* gradient;
+};
+
+// log P(S = s) for runs of bags, one after the other, with the same scratch memory.
+class LawSolver {
+public:
+    LawSolver(const Kernels& kernels, const LawCall& call) : kernels_(kernels), call_(call), groups_(kernels) {}
+    void run(int64_t first, int64_t last);
+
+private:
+    double* value(int64_t j) const;   // of count 0 of the undecided instances
+    void small_bags();
+    void sweep(int64_t j, double* tilts);
+    Tilted view_from(const Bag& bag, int64_t next, int64_t& centre, const Tilted& before);
+
+    const Kernels& kernels_;
+    const LawCall& call_;
+    Groups groups_;
+    int64_t first_ = 0;
+    Undecided bags_;
+    Buffer tilted_, probs_;
+};
+
+// The gradient of sum_s weights_s log P(S = s), likewise.
+class LawGradientSolver {
+public:
+    LawGradientSolver(const Kernels& kernels, const LawGradientCall& call)
+        : kernels_(kernels), call_(call), groups_(kernels) {}
+    void run(int64_t first, int64_t last);
+
+private:
+    void ends(int64_t j);
+    void small_bags();
+    void add_to_groups(int64_t j);
+    void windows(int64_t j, const double* tilts);
+    const double* weights(int64_t j) const;   // of count 0 of the undecided instances
+
+    const Kernels& kernels_;
+    const LawGradientCall& call_;
+    Groups groups_;
+    int64_t first_ = 0;
+    Undecided bags_;
+    Buffer gradient_, tilted_, probs_, shares_;
+};
+
+}  // namespace kofn

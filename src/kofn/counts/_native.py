@@ -1,0 +1,123 @@
+"""The C++ core, `native/`: loaded with ctypes, called on plain CPU tensors.
+
+The library is built when kofn is installed; where that was not possible there is none, and `available` is False.
+Nothing here knows of autograd. ctypes lets go of the GIL while a call runs; the core keeps nothing between calls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
+
+_DTYPES = {torch.float32: 0, torch.float64: 1}
+_POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
+_BAGS: list[Any] = [_INT, _POINTER, _POINTER, _INT64, _INT64]  # dtype, logits, offsets or NULL, n, b
+_OPTIONS: list[Any] = [_INT, _INT]  # level, threads
+
+
+def _load() -> Any:
+    # An editable install has two folders in the package's path: the sources, and where the build put its results.
+    spec = find_spec("kofn.counts")
+    for folder in (spec and spec.submodule_search_locations) or []:
+        for path in sorted(Path(folder).glob("libkofn.*")):
+            if path.suffix in {".so", ".dylib", ".dll"}:
+                library = ctypes.CDLL(str(path))
+                library.kofn_interval.argtypes = [*_BAGS, *[_POINTER] * 5, *_OPTIONS]
+                library.kofn_law.argtypes = [*_BAGS, *[_POINTER] * 2, *_OPTIONS]
+                library.kofn_law_gradient.argtypes = [*_BAGS, *[_POINTER] * 3, *_OPTIONS]
+                return library
+    return None
+
+
+_library = _load()
+available = _library is not None
+
+#: The instruction set that the core is made to use: one of `levels()`, or 0 for the best.
+level = int(os.environ.get("KOFN_LEVEL", "0"))
+
+
+def levels() -> list[int]:
+    """The instruction sets that this build has and this machine can run: 1 baseline, 2 AVX2, 4 AVX-512."""
+    mask = int(_library.kofn_levels()) if available else 0
+    return [bit for bit in (1, 2, 4) if mask & bit]
+
+
+def takes(logits: Tensor, *others: Tensor | None) -> bool:
+    """Whether the core can look at these tensors: on the CPU, with memory of their own and no forward derivative."""
+    if not logits.is_cpu or not logits.is_floating_point() or unpack_dual(logits).tangent is not None:
+        return False
+    try:  # inside torch.func's transforms a tensor has no memory that could be pointed at
+        logits.data_ptr()
+        for other in others:
+            if other is not None:
+                other.data_ptr()
+    except RuntimeError:
+        return False
+    return True
+
+
+def interval(
+    logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, *, slope: bool
+) -> tuple[Tensor, Tensor | None]:
+    """log P(low <= S <= high) of each bag, float64, and if wanted its gradient by the logits, in their dtype.
+
+    Logits are float32 or float64, (..., n), or (m,) with offsets (b + 1,). All tensors are contiguous.
+    """
+    value = torch.empty(low.shape, dtype=torch.float64)
+    by_logits = torch.empty_like(logits) if slope else None
+    _run(_library.kofn_interval, logits, offsets, low.numel(), low, high, value, by_logits, None)
+    return value, by_logits
+
+
+def posteriors(logits: Tensor, offsets: Tensor | None, counts: Tensor) -> Tensor:
+    """P(y_i = 1 | S = count), float64, of the logits' shape."""
+    value = torch.empty(counts.shape, dtype=torch.float64)
+    out = torch.empty(logits.shape, dtype=torch.float64)
+    _run(_library.kofn_interval, logits, offsets, counts.numel(), counts, None, value, None, out)
+    return out
+
+
+def law(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[Tensor, Tensor | None]:
+    """log P(S = 0..n) of each bag, float64, and if wanted the tilts that `law_gradient` asks for, both alike."""
+    if offsets is None:
+        *shape, n = logits.shape
+        bags = torch.Size(shape).numel()
+        value = torch.empty(*shape, n + 1, dtype=torch.float64)
+    else:
+        bags = len(offsets) - 1
+        value = torch.empty(len(logits) + bags, dtype=torch.float64)
+    used = torch.empty_like(value) if tilts else None
+    _run(_library.kofn_law, logits, offsets, bags, value, used)
+    return value, used
+
+
+def law_gradient(logits: Tensor, offsets: Tensor | None, tilts: Tensor, weights: Tensor) -> Tensor:
+    """The gradient of sum_s weights_s log P(S = s) by the logits, float64."""
+    out = torch.empty(logits.shape, dtype=torch.float64)
+    bags = torch.Size(logits.shape[:-1]).numel() if offsets is None else len(offsets) - 1
+    _run(_library.kofn_law_gradient, logits, offsets, bags, tilts, weights, out)
+    return out
+
+
+def _run(function: Any, logits: Tensor, offsets: Tensor | None, bags: int, *tensors: Tensor | None) -> None:
+    pointers = [None if tensor is None else tensor.data_ptr() for tensor in (logits, offsets, *tensors)]
+    code = function(
+        _DTYPES[logits.dtype],
+        *pointers[:2],
+        logits.shape[-1],
+        bags,
+        *pointers[2:],
+        level,
+        torch.get_num_threads(),
+    )
+    if code == 2:
+        raise MemoryError("the C++ core of kofn could not get the memory for this batch of bags.")
+    if code != 0:
+        raise RuntimeError(f"the C++ core of kofn failed with code {code} (KOFN_LEVEL={level}, levels {levels()}).")
