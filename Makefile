@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench docs sanitize clean
 
 # One environment for everything; made again when its ingredients change.
-$(VENV)/ready: pyproject.toml constraints.txt
+$(VENV)/ready: pyproject.toml constraints.txt $(shell find native -type f)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
@@ -27,6 +27,15 @@ bench: $(VENV)/ready
 
 docs: $(VENV)/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The core under the address and undefined-behaviour sanitizers, through the engine's edge, fuzz and thread tests.
+sanitize: $(VENV)/ready
+	cmake -S native -B build/sanitize -DKOFN_SANITIZE=ON
+	cmake --build build/sanitize --parallel 2
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so):$$(gcc -print-file-name=libstdc++.so.6)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	KOFN_LIBRARY=build/sanitize/libkofn.so \
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/counts -k "native and not compiler and not compile"
 
 clean:
 	rm -rf $(VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache kofn-demo

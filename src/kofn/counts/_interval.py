@@ -4,9 +4,9 @@ One view of the law, tilted to the likeliest count of the interval, holds all of
 from that count the terms only fall; those out of the view add less than e^-40 of the sum, however wide the interval
 is. With c the end of the interval towards which the tilt t leans,
 
-    P(low <= S <= high) = e^{shift - t c} sum_s P~(S = s) e^{-t (s - c)},
+    P(low <= S <= high) = (P / P~)(S = c) sum_s P~(S = s) e^{-t (s - c)},
 
-where no factor in the sum exceeds one, and shift = sum_i log((1 + e^{z_i + t}) / (1 + e^{z_i})).
+where no factor in the sum exceeds one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from kofn.counts._bags import Undecided, shift
+from kofn.counts._bags import Undecided, untilt
 from kofn.counts._tilt import Tilt, solve_tilt
 from kofn.counts._tree import LARGEST, Tree, never_underflows
 from kofn.counts._window import NEGLIGIBLE, Window, radius
@@ -112,7 +112,8 @@ class Interval:
     def log_prob(self) -> Tensor:
         """log P(low <= S <= high): (b,)"""
         bags = self._bags
-        value = (self._total.log() + shift(bags.z, self._tilt) - self._tilt * self._anchor).clamp(max=0.0)
+        value = self._total.log() + untilt(bags.z, self._tilt, self._anchor.unsqueeze(-1)).squeeze(-1)
+        value = value.clamp(max=0.0)  # rounding only
         # Closed forms where they are exact to the last digit, so that n = 1 is cross-entropy and nothing less.
         toward = torch.where((self._high == 0).unsqueeze(-1), -bags.z, bags.z.masked_fill(~bags.present, torch.inf))
         value = torch.where(self._edge, torch.nn.functional.logsigmoid(toward).sum(-1), value)

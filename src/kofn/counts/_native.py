@@ -1,6 +1,7 @@
 """The C++ core, `native/`: loaded with ctypes, called on plain CPU tensors.
 
 The library is built when kofn is installed; where that was not possible there is none, and `available` is False.
+`KOFN_LIBRARY` names another build of it, such as one with sanitizers.
 Nothing here knows of autograd. ctypes lets go of the GIL while a call runs; the core keeps nothing between calls.
 """
 
@@ -10,7 +11,7 @@ import ctypes
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -23,16 +24,23 @@ _OPTIONS: list[Any] = [_INT, _INT]  # level, threads
 
 
 def _load() -> Any:
+    path = os.environ.get("KOFN_LIBRARY") or _built()
+    if path is None:
+        return None
+    library = ctypes.CDLL(str(path))
+    library.kofn_interval.argtypes = [*_BAGS, *[_POINTER] * 5, *_OPTIONS]
+    library.kofn_law.argtypes = [*_BAGS, *[_POINTER] * 2, *_OPTIONS]
+    library.kofn_law_gradient.argtypes = [*_BAGS, *[_POINTER] * 3, *_OPTIONS]
+    return library
+
+
+def _built() -> Path | None:
     # An editable install has two folders in the package's path: the sources, and where the build put its results.
     spec = find_spec("kofn.counts")
     for folder in (spec and spec.submodule_search_locations) or []:
-        for path in sorted(Path(folder).glob("libkofn.*")):
+        for path in Path(folder).glob("libkofn.*"):
             if path.suffix in {".so", ".dylib", ".dll"}:
-                library = ctypes.CDLL(str(path))
-                library.kofn_interval.argtypes = [*_BAGS, *[_POINTER] * 5, *_OPTIONS]
-                library.kofn_law.argtypes = [*_BAGS, *[_POINTER] * 2, *_OPTIONS]
-                library.kofn_law_gradient.argtypes = [*_BAGS, *[_POINTER] * 3, *_OPTIONS]
-                return library
+                return path
     return None
 
 
@@ -70,9 +78,25 @@ def interval(
 
     Logits are float32 or float64, (..., n), or (m,) with offsets (b + 1,). All tensors are contiguous.
     """
-    value = torch.empty(low.shape, dtype=torch.float64)
+    value = torch.empty_like(low, dtype=torch.float64)
     by_logits = torch.empty_like(logits) if slope else None
-    _run(_library.kofn_interval, logits, offsets, low.numel(), low, high, value, by_logits, None)
+    # Spelt out rather than through `_run`: on small batches every microsecond of Python shows.
+    code = _library.kofn_interval(
+        _DTYPES[logits.dtype],
+        logits.data_ptr(),
+        None if offsets is None else offsets.data_ptr(),
+        logits.shape[-1],
+        low.numel(),
+        low.data_ptr(),
+        None if high is None else high.data_ptr(),
+        value.data_ptr(),
+        None if by_logits is None else by_logits.data_ptr(),
+        None,
+        level,
+        torch.get_num_threads(),
+    )
+    if code:
+        _fail(code)
     return value, by_logits
 
 
@@ -117,7 +141,11 @@ def _run(function: Any, logits: Tensor, offsets: Tensor | None, bags: int, *tens
         level,
         torch.get_num_threads(),
     )
+    if code:
+        _fail(code)
+
+
+def _fail(code: int) -> NoReturn:
     if code == 2:
         raise MemoryError("the C++ core of kofn could not get the memory for this batch of bags.")
-    if code != 0:
-        raise RuntimeError(f"the C++ core of kofn failed with code {code} (KOFN_LEVEL={level}, levels {levels()}).")
+    raise RuntimeError(f"the C++ core of kofn failed with code {code} (KOFN_LEVEL={level}, levels {levels()}).")

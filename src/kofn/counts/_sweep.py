@@ -18,7 +18,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from kofn.counts._bags import Undecided, shift
+from kofn.counts._bags import Undecided, untilt
 from kofn.counts._tilt import Tilt, solve_tilt
 from kofn.counts._tree import LARGEST, Tree, never_underflows
 from kofn.counts._window import Window, radius
@@ -113,7 +113,7 @@ def _cover_rows(
         probs = window.probs.masked_fill(far, 0.0)
         # Written so that a NaN is taken at once; the centre always is, so each round gets somewhere.
         taken = ~seen & (~(probs < _TAKEN * probs.amax(-1, keepdim=True)) | (here == centre))
-        value = window.probs.log() - tilt.value.unsqueeze(-1) * here + shift(zs, tilt.value).unsqueeze(-1)
+        value = (window.probs.log() + untilt(zs, tilt.value, here)).clamp(max=0.0)
         where = taken.nonzero(as_tuple=True)
         values[owner[where[0]], here[where]] = value[where]
         tilts[owner[where[0]], here[where]] = tilt.value[where[0]]
