@@ -33,6 +33,16 @@ def cases() -> Iterator[tuple[str, Errors]]:
     yield "n = 200, logits of +-100, far tail", errors(steep, 190)
 
 
+def without_core(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The same function with kofn's C++ core turned off."""
+
+    def in_torch(x: Tensor) -> Tensor:
+        with kofn.counts.use("torch"):
+            return function(x)
+
+    return in_torch
+
+
 def errors(logits: np.ndarray, count: int) -> Errors:
     value = mpmath_log_prob(logits.tolist(), count)
     gradient = np.array(mpmath_gradient(logits.tolist(), count))
@@ -51,6 +61,7 @@ def errors(logits: np.ndarray, count: int) -> Errors:
     return {
         "kofn, float64": torch_run(torch.float64, lambda x: kofn.log_count_prob(x, counts)),
         "kofn, float32": torch_run(torch.float32, lambda x: kofn.log_count_prob(x, counts)),
+        "kofn in torch, float64": torch_run(torch.float64, without_core(lambda x: kofn.log_count_prob(x, counts))),
         "algorithm 1, float64": torch_run(torch.float64, lambda x: contenders.algorithm_1_one_count(x, counts)),
         "algorithm 1, float32": torch_run(torch.float32, lambda x: contenders.algorithm_1_one_count(x, counts)),
         "scipy": of(float(contenders.scipy_log_probs(probs, np.array(count))), None),

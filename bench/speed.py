@@ -15,8 +15,21 @@ import kofn
 from bench import contenders
 
 Runs = dict[str, Callable[[], Any]]
+
+
+def in_torch(run: Callable[[], Any]) -> Callable[[], Any]:
+    """The same run with kofn's C++ core turned off."""
+
+    def without_core() -> None:
+        with kofn.counts.use("torch"):
+            run()
+
+    return without_core
+
+
 NAMES = {
     "kofn": "kofn, value and gradient",
+    "kofn in torch": "kofn without its C++ core, value and gradient",
     "algorithm 1": "Algorithm 1 in torch, value and gradient",
     "scipy": "scipy poisson_binom, values only",
     "fast-poibin": "fast-poibin, values only",
@@ -26,6 +39,7 @@ NAMES = {
 
 def medians(runs: Runs, *, seconds: float = 2.0) -> dict[str, float]:
     """Milliseconds of each run: medians over rounds in which each has its turn, about `seconds` in all."""
+    runs = {**runs, "kofn in torch": in_torch(runs["kofn"])}
     samples: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run()  # caches, compilation, first allocations
@@ -80,13 +94,13 @@ def one_count(logits: Tensor, counts: Tensor, *, recursion: bool = True, scipy: 
 
     runs: Runs = {
         "floor": backward(logits, lambda: logits.sum(1).mean()),
-        "kofn": backward(logits, lambda: -kofn.log_count_prob(logits, counts).mean()),
+        "kofn": backward(logits, lambda: kofn.log_count_prob(logits, counts).mean()),
         "fast-poibin": each(contenders.fast_poibin_log_probs),
     }
     if scipy:
         runs["scipy"] = each(contenders.scipy_log_probs)
     if recursion:
-        runs["algorithm 1"] = backward(logits, lambda: -contenders.algorithm_1_one_count(logits, counts).mean())
+        runs["algorithm 1"] = backward(logits, lambda: contenders.algorithm_1_one_count(logits, counts).mean())
     return runs
 
 
@@ -110,20 +124,22 @@ def all_counts(n: int) -> Runs:
 
 
 def ragged() -> Iterator[tuple[str, Runs]]:
-    """2,000 bags of 1 to 2,000 instances, beside as many instances in equal bags, which say what they should cost."""
+    """Ragged bags beside as many instances in equal bags, which say what they should cost."""
     g = torch.Generator().manual_seed(0)
     sizes = torch.exp(torch.rand(2000, generator=g) * np.log(2000)).long().clamp(min=1)
+    yield "2,000 ragged bags of 1 to 2,000, one count", ragged_and_equal(sizes, g)
+    yield "4,096 ragged bags of 1 to 64, one count", ragged_and_equal(torch.randint(1, 65, (4096,), generator=g), g)
+
+
+def ragged_and_equal(sizes: Tensor, g: torch.Generator) -> Runs:
     offsets = torch.cat([torch.zeros(1, dtype=torch.long), sizes.cumsum(0)])
     logits = (torch.randn(int(offsets[-1]), generator=g) * 1.5).requires_grad_()
-    counts = (torch.rand(2000, generator=g) * (sizes + 1)).long()
+    counts = (torch.rand(len(sizes), generator=g) * (sizes + 1)).long()
     width = int(sizes.double().mean())
     equal = (torch.randn(len(logits) // width, width, generator=g) * 1.5).requires_grad_()
     halves = (torch.rand(len(equal), generator=g) * (width + 1)).long()
-    yield (
-        f"2,000 ragged bags of 1 to 2,000, {len(logits):,} instances, one count",
-        {
-            "floor": backward(logits, lambda: logits.sum()),
-            "kofn": backward(logits, lambda: -kofn.log_count_prob(logits, counts, offsets=offsets).mean()),
-            "kofn, equal bags": backward(equal, lambda: -kofn.log_count_prob(equal, halves).mean()),
-        },
-    )
+    return {
+        "floor": backward(logits, lambda: logits.sum()),
+        "kofn": backward(logits, lambda: kofn.log_count_prob(logits, counts, offsets=offsets).mean()),
+        "kofn, equal bags": backward(equal, lambda: kofn.log_count_prob(equal, halves).mean()),
+    }

@@ -56,7 +56,7 @@ int solve(const Call& call, double nanoseconds, int level, int threads) noexcept
 }  // namespace
 
 int kofn_interval(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* low,
-                  const int64_t* high, double* value, void* slope, double* posterior, int level, int threads) {
+                  const int64_t* high, void* value, void* slope, double* posterior, int level, int threads) {
     const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
     if (!sound(input, dtype) || (b > 0 && (!low || !value)) || threads < 1) return KOFN_BAD_ARGUMENT;
     const kofn::IntervalCall call{input, low, high, value, slope, posterior};

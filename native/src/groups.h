@@ -64,7 +64,8 @@ void Groups::run(Visit visit) {
         const int number = static_cast<int>(total - at < kernels_.lanes ? total - at : kernels_.lanes);
         const Group group = assemble(members_.data() + at, number);
         const double* probs = kernels_.recursion_forward(group);
-        visit(group, members_.data() + at, number, probs, weights_.reserve((group.high - group.low + 1) * kernels_.lanes));
+        double* weights = weights_.reserve((group.high - group.low + 1) * kernels_.lanes);
+        visit(group, members_.data() + at, number, probs, weights);
     }
 }
 

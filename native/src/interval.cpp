@@ -1,7 +1,7 @@
 // One view of the law, tilted to the likeliest count of the interval, holds all of it. The law is log-concave, so away from
 // that count the terms only fall. With c the end of the interval towards which the tilt t leans,
 //
-//     P(low <= S <= high) = e^{shift - t c} sum_s P~(S = s) e^{-t (s - c)},  shift = sum_i log((1 + e^{z_i + t}) / (1 + e^{z_i})),
+//     P(low <= S <= high) = e^{back(c)} sum_s P~(S = s) e^{-t (s - c)}    (Tilted::back in tilt.h),
 //
 // where no factor in the sum exceeds one. The terms of that sum, divided by it, are the weights of the posteriors.
 #include "interval.h"
@@ -45,6 +45,7 @@ void IntervalSolver::run(int64_t first, int64_t last) {
     first_ = first;
     bags_.take(kernels_, call_.input, first, last);
     if (instances_wanted()) posterior_.reserve(bags_.instances());
+    totals_.resize(static_cast<std::size_t>(last - first));
     tilts_.assign(static_cast<std::size_t>(last - first), 0.0);
     terms_.assign(static_cast<std::size_t>(last - first), 0.0);
     groups_.clear(last - first);
@@ -59,18 +60,24 @@ void IntervalSolver::run(int64_t first, int64_t last) {
             large_bag(j, {low, high});
     }
     small_bags();
-    double* value = call_.value + first;
-    kernels_.log(value, bags_.bags());
-    for (int64_t j = 0; j < bags_.bags(); ++j) {
-        const double sum = value[j] + terms_[j];
-        value[j] = sum > 0.0 ? 0.0 : sum;  // rounding only; keeps a NaN
-    }
+    write_values();
     if (instances_wanted()) write_instances();
+}
+
+void IntervalSolver::write_values() {
+    kernels_.log(totals_.data(), bags_.bags());
+    for (int64_t j = 0; j < bags_.bags(); ++j) {
+        const double sum = totals_[j] + terms_[j], value = sum > 0.0 ? 0.0 : sum;  // rounding only; keeps a NaN
+        if (call_.input.wide)
+            static_cast<double*>(call_.value)[first_ + j] = value;
+        else
+            static_cast<float*>(call_.value)[first_ + j] = static_cast<float>(value);
+    }
 }
 
 // log P is known: it is all in the term that is added to a logarithm of one.
 void IntervalSolver::known(int64_t j, double log_value) {
-    call_.value[first_ + j] = 1.0;
+    totals_[j] = 1.0;
     terms_[j] = log_value;
 }
 
@@ -108,7 +115,7 @@ void IntervalSolver::small_bags() {
             double total = 0.0;
             for (int64_t k = 0; k < counts; ++k) total += probs[at + k * lanes] * weights[at + k * lanes];
             if (!(total > safe_total)) again_.push_back(member.bag);
-            call_.value[first_ + member.bag] = total;
+            totals_[member.bag] = total;
             const double scale = total > safe_total ? 1.0 / total : 0.0;
             for (int64_t k = 0; k < counts; ++k) weights[at + k * lanes] *= scale;
             if (instances_wanted()) out[l] = posterior_.data() + bags_.start(member.bag);
@@ -161,7 +168,7 @@ void IntervalSolver::large_bag(int64_t j, Wanted w) {
     leaning_weights(view.tilt, anchor, first, number, 1, weights);
     double total = 0.0;
     for (int64_t k = 0; k < number; ++k) total += probs[k] * weights[k];
-    call_.value[first_ + j] = total;
+    totals_[j] = total;
     terms_[j] = view.back(anchor);
     if (!instances_wanted()) return;
     for (int64_t k = 0; k < number; ++k) weights[k] /= total;

@@ -14,8 +14,7 @@ namespace kofn {
 struct IntervalCall {
     Input input;
     const int64_t *low, *high;   // high may be null: high = low
-    double* value;
-    void* slope;                 // float64 or float32 as the input is, or null
+    void *value, *slope;         // float64 or float32 as the input is; slope may be null
     double* posterior;           // or null
 };
 
@@ -40,6 +39,7 @@ private:
     bool closed_form(int64_t j, Wanted w);
     void small_bags();
     void large_bag(int64_t j, Wanted w);
+    void write_values();
     void write_instances();
     void write_incomplete();
     bool instances_wanted() const { return call_.slope || call_.posterior; }
@@ -50,7 +50,7 @@ private:
     int64_t first_ = 0;
     Undecided bags_;
     Buffer posterior_, tilted_, weights_;
-    std::vector<double> tilts_, terms_;   // of each bag: its tilt, and what is to be added to the log of `value`
+    std::vector<double> totals_, tilts_, terms_;  // of each bag: its sum, its tilt, what is added to the sum's log
     std::vector<int64_t> again_;          // small bags that underflowed without a tilt
 };
 

@@ -176,7 +176,8 @@ inline void add_share(Lanes p, Lanes pq, Lanes first, Lanes second, int64_t left
 }
 
 // |w|^2 = (q - p)^2 + 4 p q cos^2(u / 2), a sum of squares: no cancellation. One division serves four frequencies.
-void pull_by_division(const double* p, const double* q, int64_t n, const Spectrum& spectrum, const Sides& sides, double* out) {
+void pull_by_division(const double* p, const double* q, int64_t n, const Spectrum& spectrum, const Sides& sides,
+                      double* out) {
     alignas(64) double c2[Spectrum::capacity];
     for (int64_t m = 0; m < Spectrum::capacity; ++m) c2[m] = m < spectrum.used ? spectrum.cosine_half2[m] : 1.0;
     for (int64_t i = 0; i < n; i += lanes) {
@@ -189,8 +190,9 @@ void pull_by_division(const double* p, const double* q, int64_t n, const Spectru
             const Lanes left = w0 * w1, right = w2 * w3, one = 1.0 / (left * right);
             const Lanes by_left = one * right, by_right = one * left;
             const Lanes d0 = by_left * w1, d1 = by_left * w0, d2 = by_right * w3, d3 = by_right * w2;
-            first += (d0 * sides.first[m] + d1 * sides.first[m + 1]) + (d2 * sides.first[m + 2] + d3 * sides.first[m + 3]);
-            second += (d0 * sides.second[m] + d1 * sides.second[m + 1]) + (d2 * sides.second[m + 2] + d3 * sides.second[m + 3]);
+            const double *a1 = sides.first + m, *a2 = sides.second + m;
+            first += (d0 * a1[0] + d1 * a1[1]) + (d2 * a1[2] + d3 * a1[3]);
+            second += (d0 * a2[0] + d1 * a2[1]) + (d2 * a2[2] + d3 * a2[3]);
         }
         add_share(a, pq, first, second, n - i, out + i);
     }

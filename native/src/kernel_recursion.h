@@ -53,7 +53,8 @@ struct Quad {
 };
 
 // Side by side: entry i of each lane's array, and a filler beyond its end.
-void interleave(const double* const* from, const int64_t* size, int64_t shortest, int64_t padded, double fill, Lanes* to) {
+void interleave(const double* const* from, const int64_t* size, int64_t shortest, int64_t padded, double fill,
+                Lanes* to) {
     for (int64_t i = 0; i < shortest; ++i) {
         Lanes v;
         for (int k = 0; k < lanes; ++k) v[k] = from[k][i];

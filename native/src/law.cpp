@@ -23,9 +23,11 @@ constexpr double half_width = 3.0;  // sqrt(2 log 100): how many standard deviat
 constexpr double reach_log = 6.907755278982137;  // windows are exact down to 1e-3, for the tilts of the torch engine too
 constexpr double carries = 1e-17;  // of a bag's weight: a window with less than that cannot be seen in the sum
 
-// The law is told by recursion up to this size of the bag as the caller has it. The second derivatives, which are computed
-// from the tilts in Python, take it for granted (LARGEST in _tree.py): NaN tilts of larger bags would be lost there.
+// The law is told by recursion up to this size of the bag, where that cannot underflow.
 constexpr int64_t largest_recursion = 128;
+
+// A log-probability that rounding may have lifted above zero.
+double at_most_zero(double value) { return value > 0.0 ? 0.0 : value; }
 
 // Whether every count can be told without a tilt: P(S = s) >= prod_i min(p_i, q_i), and -log min(p, q) <= |z| + log 2.
 bool never_underflows(const Kernels& kernels, const Bag& bag) {
@@ -71,6 +73,7 @@ void LawSolver::small_bags() {
             double* out = value(members[l].bag);
             for (int64_t s = 1; s < members[l].size; ++s) out[s] = probs[(s - group.low) * lanes + l];
             kernels_.log(out + 1, members[l].size - 1);
+            for (int64_t s = 1; s < members[l].size; ++s) out[s] = at_most_zero(out[s]);
         }
     });
 }
@@ -118,7 +121,7 @@ void LawSolver::sweep(int64_t j, double* tilts) {
         const int64_t number = stop - probs;
         std::copy_n(probs, number, out + next);
         kernels_.log(out + next, number);
-        for (int64_t s = next; s < next + number; ++s) out[s] += view.back(s);
+        for (int64_t s = next; s < next + number; ++s) out[s] = at_most_zero(out[s] + view.back(s));
         if (tilts) std::fill_n(tilts + next, number, view.tilt);
         next += number;
         const auto step = static_cast<int64_t>(0.9 * half_width * std::sqrt(view.moments.variance));

@@ -19,7 +19,7 @@ def is_tensor(name: str, value: object) -> Tensor:
 
 def logits(value: object) -> Tensor:
     """A floating point tensor with at least one dimension."""
-    tensor = is_tensor("logits", value)
+    tensor = value if isinstance(value, Tensor) else is_tensor("logits", value)
     if not tensor.is_floating_point():
         raise TypeError(
             f"`logits` must be floating point log-odds; got {tensor.dtype}. Labels are no logits; "

@@ -173,6 +173,18 @@ def test_nan_comes_out_as_nan_in_its_own_bag_only(n: int) -> None:
         assert gradient[1].isfinite().all()
 
 
+def test_a_nan_beside_bags_that_are_hard_to_tilt() -> None:
+    # Rows that need the restart of the tilt's solve, in a batch with a row that has no tilt.
+    logits = torch.linspace(-2e4, 2e4, 90, dtype=torch.float64).repeat(3, 1)
+    logits[0, 5] = math.nan
+    value = kofn.log_count_between(logits, torch.tensor([3, 60, 3]), torch.tensor([7, 70, 5]))
+    assert value[0].isnan()
+    assert value[1:].isfinite().all()
+    one = kofn.log_count_prob(logits, torch.tensor([3, 60, 3]))
+    assert one[0].isnan()
+    assert one[1:].isfinite().all()
+
+
 def test_an_interval_of_every_count_is_certain() -> None:
     x = torch.randn(3, 9, requires_grad=True)
     value = kofn.log_count_between(x, -2, 30)

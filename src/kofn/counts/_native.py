@@ -15,9 +15,8 @@ from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
-from torch.autograd.forward_ad import unpack_dual
 
-_DTYPES = {torch.float32: 0, torch.float64: 1}
+DTYPES = {torch.float32: 0, torch.float64: 1}
 _POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
 _BAGS: list[Any] = [_INT, _POINTER, _POINTER, _INT64, _INT64]  # dtype, logits, offsets or NULL, n, b
 _OPTIONS: list[Any] = [_INT, _INT]  # level, threads
@@ -57,32 +56,28 @@ def levels() -> list[int]:
     return [bit for bit in (1, 2, 4) if mask & bit]
 
 
-def takes(logits: Tensor, *others: Tensor | None) -> bool:
-    """Whether the core can look at these tensors: on the CPU, with memory of their own and no forward derivative."""
-    if not logits.is_cpu or not logits.is_floating_point() or unpack_dual(logits).tangent is not None:
-        return False
+def takes(*tensors: Tensor) -> bool:
+    """Whether the core can look at these tensors: on the CPU, with memory of their own."""
     try:  # inside torch.func's transforms a tensor has no memory that could be pointed at
-        logits.data_ptr()
-        for other in others:
-            if other is not None:
-                other.data_ptr()
+        for tensor in tensors:
+            tensor.data_ptr()
     except RuntimeError:
         return False
-    return True
+    return tensors[0].is_cpu
 
 
 def interval(
     logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, *, slope: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """log P(low <= S <= high) of each bag, float64, and if wanted its gradient by the logits, in their dtype.
+    """log P(low <= S <= high) of each bag, and if wanted its gradient by the logits, both in the logits' dtype.
 
     Logits are float32 or float64, (..., n), or (m,) with offsets (b + 1,). All tensors are contiguous.
     """
-    value = torch.empty_like(low, dtype=torch.float64)
+    value = torch.empty_like(low, dtype=logits.dtype)
     by_logits = torch.empty_like(logits) if slope else None
     # Spelt out rather than through `_run`: on small batches every microsecond of Python shows.
     code = _library.kofn_interval(
-        _DTYPES[logits.dtype],
+        DTYPES[logits.dtype],
         logits.data_ptr(),
         None if offsets is None else offsets.data_ptr(),
         logits.shape[-1],
@@ -102,7 +97,7 @@ def interval(
 
 def posteriors(logits: Tensor, offsets: Tensor | None, counts: Tensor) -> Tensor:
     """P(y_i = 1 | S = count), float64, of the logits' shape."""
-    value = torch.empty(counts.shape, dtype=torch.float64)
+    value = torch.empty(counts.shape, dtype=logits.dtype)
     out = torch.empty(logits.shape, dtype=torch.float64)
     _run(_library.kofn_interval, logits, offsets, counts.numel(), counts, None, value, None, out)
     return out
@@ -133,7 +128,7 @@ def law_gradient(logits: Tensor, offsets: Tensor | None, tilts: Tensor, weights:
 def _run(function: Any, logits: Tensor, offsets: Tensor | None, bags: int, *tensors: Tensor | None) -> None:
     pointers = [None if tensor is None else tensor.data_ptr() for tensor in (logits, offsets, *tensors)]
     code = function(
-        _DTYPES[logits.dtype],
+        DTYPES[logits.dtype],
         *pointers[:2],
         logits.shape[-1],
         bags,

@@ -82,7 +82,8 @@ def _between_order_statistics(z: Tensor, target: Tensor, size: Tensor) -> Tensor
     Newton sees a slope, even when logits in the thousands make the mean a staircase everywhere else.
     """
     ranked = z.sort(-1, descending=True).values
-    rank = torch.minimum(target.round(), size - 1).clamp(min=1).long().unsqueeze(-1)
+    # A NaN target would become a rank out of bounds; its row is lost anyway.
+    rank = torch.minimum(target.nan_to_num(1.0).round(), size - 1).clamp(min=1).long().unsqueeze(-1)
     above = ranked.gather(-1, rank - 1)
     below = ranked.gather(-1, rank.clamp(max=z.shape[-1] - 1))
     return -(above / 2 + below / 2).squeeze(-1)
