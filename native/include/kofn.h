@@ -7,7 +7,7 @@
  * Bags.  Bag j is logits[offsets[j]] .. logits[offsets[j + 1] - 1]; without offsets (NULL) all bags have n instances.
  *        offsets[0] is 0. m is the number of instances of all bags. A logit of +inf is a certain positive, -inf a
  *        certain negative or an instance that is not there; a NaN makes the answers of its bag NaN.
- * dtype  of `logits`, and of `value` and `slope` of an interval: KOFN_FLOAT32 or KOFN_FLOAT64. All work is done in float64.
+ * dtype  of `logits`, and of what an interval gives back: KOFN_FLOAT32 or KOFN_FLOAT64. All work is done in float64.
  * level  0: the best instruction set of this machine; otherwise one bit of kofn_levels().
  * threads  1: serial. More: that many threads share the bags, if there is work for more than about 2 ms.
  */
@@ -40,6 +40,13 @@ enum { KOFN_OK = 0, KOFN_BAD_ARGUMENT = 1, KOFN_NO_MEMORY = 2, KOFN_NO_SUCH_LEVE
 KOFN_API int kofn_interval(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b,
                            const int64_t* low, const int64_t* high, void* value, void* slope, double* posterior,
                            int level, int threads);
+
+/* slope times its bag's number: the backward pass of kofn_interval, m numbers.
+ *
+ * slope, scale, out   all of `dtype`: m, b and m numbers.
+ */
+KOFN_API int kofn_scale(int dtype, const void* slope, const int64_t* offsets, int64_t n, int64_t b, const void* scale,
+                        void* out);
 
 /* log P(S = s) for every s of each bag.
  *

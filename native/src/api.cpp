@@ -38,6 +38,15 @@ double law_work(const Input& input) {
     return total;
 }
 
+template <class Number>
+void scale_bags(const Input& bags, const void* scale, void* out) {
+    const auto* from = static_cast<const Number*>(bags.logits);
+    const auto* by = static_cast<const Number*>(scale);
+    auto* to = static_cast<Number*>(out);
+    for (int64_t j = 0; j < bags.b; ++j)
+        for (int64_t i = bags.start(j); i < bags.start(j + 1); ++i) to[i] = from[i] * by[j];
+}
+
 template <class Solver, class Call>
 int solve(const Call& call, double nanoseconds, int level, int threads) noexcept {
     const kofn::Kernels* kernels = kofn::kernels_of(level);
@@ -61,6 +70,16 @@ int kofn_interval(int dtype, const void* logits, const int64_t* offsets, int64_t
     if (!sound(input, dtype) || (b > 0 && (!low || !value)) || threads < 1) return KOFN_BAD_ARGUMENT;
     const kofn::IntervalCall call{input, low, high, value, slope, posterior};
     return solve<kofn::IntervalSolver>(call, interval_work(input), level, threads);
+}
+
+int kofn_scale(int dtype, const void* slope, const int64_t* offsets, int64_t n, int64_t b, const void* scale, void* out) {
+    const Input bags{dtype == KOFN_FLOAT64, slope, offsets, n, b};
+    if (!sound(bags, dtype) || (bags.start(b) > 0 && (!scale || !out))) return KOFN_BAD_ARGUMENT;
+    if (bags.wide)
+        scale_bags<double>(bags, scale, out);
+    else
+        scale_bags<float>(bags, scale, out);
+    return KOFN_OK;
 }
 
 int kofn_law(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, double* value, double* tilts,

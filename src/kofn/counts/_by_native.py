@@ -73,7 +73,9 @@ class _Interval(torch.autograd.Function):
             value = _by_torch.log_interval(logits, low, high, offsets=offsets)
             (slope,) = torch.autograd.grad(value, logits, grad, create_graph=True)
             return slope, None
-        return ctx.slope * (grad.unsqueeze(-1) if offsets is None else grad.repeat_interleave(offsets.diff())), None
+        if offsets is None:
+            return ctx.slope * grad.unsqueeze(-1), None
+        return _native.scale(ctx.slope, offsets, grad.contiguous()), None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, _: None) -> Tensor:

@@ -28,6 +28,7 @@ def _load() -> Any:
         return None
     library = ctypes.CDLL(str(path))
     library.kofn_interval.argtypes = [*_BAGS, *[_POINTER] * 5, *_OPTIONS]
+    library.kofn_scale.argtypes = [*_BAGS, *[_POINTER] * 2]
     library.kofn_law.argtypes = [*_BAGS, *[_POINTER] * 2, *_OPTIONS]
     library.kofn_law_gradient.argtypes = [*_BAGS, *[_POINTER] * 3, *_OPTIONS]
     return library
@@ -100,6 +101,18 @@ def posteriors(logits: Tensor, offsets: Tensor | None, counts: Tensor) -> Tensor
     value = torch.empty(counts.shape, dtype=logits.dtype)
     out = torch.empty(logits.shape, dtype=torch.float64)
     _run(_library.kofn_interval, logits, offsets, counts.numel(), counts, None, value, None, out)
+    return out
+
+
+def scale(slope: Tensor, offsets: Tensor, by: Tensor) -> Tensor:
+    """slope (m,) times the number of its bag, by (b,), which is of the same dtype."""
+    out = torch.empty_like(slope)
+    bags = len(offsets) - 1
+    code = _library.kofn_scale(
+        DTYPES[slope.dtype], slope.data_ptr(), offsets.data_ptr(), 0, bags, by.data_ptr(), out.data_ptr()
+    )
+    if code:
+        _fail(code)
     return out
 
 
