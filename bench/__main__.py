@@ -38,10 +38,14 @@ def speed_rows(results: dict[str, dict[str, float]]) -> Rows:
     ]
     for case, ms in results.items():
         ours = ms["kofn"]
-        times = [f"{ms[name] / ours:.3g}x" if name in ms else "-" for name in others]
+        times = [times_as_long(ms[name] / ours) if name in ms else "-" for name in others]
         equal = f"{ours / ms['kofn, equal bags']:.2f}" if "kofn, equal bags" in ms else "-"
         rows.append([case, f"{ours:.3g}", *times, f"{ours / ms['floor']:.3g}", equal])
     return rows
+
+
+def times_as_long(ratio: float) -> str:
+    return f"{ratio:,.0f}x" if ratio >= 100 else f"{ratio:.3g}x"
 
 
 def accuracy_rows(results: dict[str, accuracy.Errors]) -> Rows:
