@@ -66,6 +66,10 @@ KOFN_API int kofn_law_gradient(int dtype, const void* logits, const int64_t* off
                                const double* tilts, const double* weights, double* gradient, int level,
                                int threads);
 
+/* Goes up with every change of a signature above, so that a caller can refuse a library that it was not written for. */
+enum { KOFN_INTERFACE = 1 };
+KOFN_API int kofn_interface(void);
+
 /* The instruction sets that this build has and this machine can run, as a mask. */
 KOFN_API int kofn_levels(void);
 

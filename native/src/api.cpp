@@ -99,4 +99,6 @@ int kofn_law_gradient(int dtype, const void* logits, const int64_t* offsets, int
     return solve<kofn::LawGradientSolver>(call, law_work(input), level, threads);
 }
 
+int kofn_interface(void) { return KOFN_INTERFACE; }
+
 int kofn_levels(void) { return kofn::levels(); }

@@ -18,6 +18,7 @@ from torch import Tensor
 
 DTYPES = {torch.float32: 0, torch.float64: 1}
 _POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
+_INTERFACE = 1  # KOFN_INTERFACE in kofn.h
 _BAGS: list[Any] = [_INT, _POINTER, _POINTER, _INT64, _INT64]  # dtype, logits, offsets or NULL, n, b
 _OPTIONS: list[Any] = [_INT, _INT]  # level, threads
 
@@ -27,6 +28,11 @@ def _load() -> Any:
     if path is None:
         return None
     library = ctypes.CDLL(str(path))
+    # A stale build, left by an editable install or named by KOFN_LIBRARY, would read its arguments wrongly.
+    if not hasattr(library, "kofn_interface") or library.kofn_interface() != _INTERFACE:
+        raise ImportError(
+            f"{path} was built for another version of kofn; build it again: pip install -e . (or make test)"
+        )
     library.kofn_interval.argtypes = [*_BAGS, *[_POINTER] * 5, *_OPTIONS]
     library.kofn_scale.argtypes = [*_BAGS, *[_POINTER] * 2]
     library.kofn_law.argtypes = [*_BAGS, *[_POINTER] * 2, *_OPTIONS]
