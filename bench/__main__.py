@@ -90,8 +90,8 @@ def main() -> None:
     for title, rows in tables.items():
         show(console, title, rows)
     notes = (
-        "Medians of runs that take turns in one process. The columns of the others say how many times as long as kofn "
-        "they take; `*` computes values only, without a gradient, while kofn and Algorithm 1 also go backward. "
+        "Medians of runs that take turns of 5 ms in one process. The columns of the others say how many times as long "
+        "as kofn they take; `*` computes values only, without a gradient, while kofn and Algorithm 1 also go backward; "
         "`-` was not run. Errors of log p are relative to max(1, |log p|), of gradients absolute, against 50 digits."
     )
     text = "\n\n".join([f"{machine()}.", notes, *(f"## {title}\n\n{markdown(rows)}" for title, rows in tables.items())])

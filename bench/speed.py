@@ -38,17 +38,22 @@ NAMES = {
 
 
 def medians(runs: Runs, *, seconds: float = 2.0) -> dict[str, float]:
-    """Milliseconds of each run: medians over rounds in which each has its turn, about `seconds` in all."""
+    """Milliseconds of each run: medians over rounds in which each has its turn, about `seconds` in all.
+
+    A turn is at least 5 ms of calls in a row: in training, too, a loss is called again and again. One call between
+    other programs' would mostly measure how long it takes to bring the caches back.
+    """
     runs = {**runs, "kofn in torch": in_torch(runs["kofn"])}
     samples: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run()  # caches, compilation, first allocations
     start = time.perf_counter()
-    while time.perf_counter() - start < seconds or len(next(iter(samples.values()))) < 3:
+    while time.perf_counter() - start < seconds or min(map(len, samples.values())) < 3:
         for name, run in runs.items():
-            before = time.perf_counter()
-            run()
-            samples[name].append(1e3 * (time.perf_counter() - before))
+            turn = time.perf_counter()
+            while (before := time.perf_counter()) < turn + 5e-3:
+                run()
+                samples[name].append(1e3 * (time.perf_counter() - before))
         if time.perf_counter() - start > 10 * seconds:
             break
     return {name: statistics.median(times) for name, times in samples.items()}

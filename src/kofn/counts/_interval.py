@@ -45,10 +45,10 @@ class Interval:
             self._law, counts, last = self._tree(one=one)
         else:
             self._law, counts, last = self._window(one=one)
-        self._anchor = torch.where(self._tilt > 0, self._low, self._high)
         if one:
-            weights = torch.ones_like(self._law.probs)
+            self._anchor, weights = self._low, torch.ones_like(self._law.probs)
         else:
+            self._anchor = torch.where(self._tilt > 0, self._low, self._high)
             fall = -self._tilt.unsqueeze(-1) * (counts - self._anchor.unsqueeze(-1))
             shown = (counts >= self._low.unsqueeze(-1)) & (counts <= last.unsqueeze(-1))
             weights = fall.clamp(max=0.0).exp() * shown
@@ -60,7 +60,8 @@ class Interval:
         bags = self._bags
         easy = never_underflows(bags.z, bags.size)
         # Host read: whether the solve for the tilt, with its own reads, is needed at all.
-        if bool(easy.all()):
+        self._tilted = not bool(easy.all())
+        if not self._tilted:
             self._tilt = torch.zeros_like(bags.z[:, 0])
         else:
             self._tilt = self._solve(one=one).value.masked_fill(easy, 0.0)
@@ -72,7 +73,7 @@ class Interval:
         """The law through its characteristic function, the counts it shows, and the last one it shows rightly."""
         bags = self._bags
         tilt = self._solve(one=one)
-        self._tilt = tilt.value
+        self._tilt, self._tilted = tilt.value, True
         reach = radius(tilt.variance.nan_to_num(0.0), 1.0 if one else NEGLIGIBLE)
         if one:
             first, width, last = self._low, 1, self._high
@@ -112,7 +113,9 @@ class Interval:
     def log_prob(self) -> Tensor:
         """log P(low <= S <= high): (b,)"""
         bags = self._bags
-        value = self._total.log() + untilt(bags.z, self._tilt, self._anchor.unsqueeze(-1)).squeeze(-1)
+        value = self._total.log()
+        if self._tilted:
+            value = value + untilt(bags.z, self._tilt, self._anchor.unsqueeze(-1)).squeeze(-1)
         value = value.clamp(max=0.0)  # rounding only
         # Closed forms where they are exact to the last digit, so that n = 1 is cross-entropy and nothing less.
         toward = torch.where((self._high == 0).unsqueeze(-1), -bags.z, bags.z.masked_fill(~bags.present, torch.inf))

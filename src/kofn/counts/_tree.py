@@ -46,14 +46,14 @@ class Tree:
         while self._levels[-1].shape[1] > 2:
             below = self._levels[-1]
             self._levels.append(_multiply(below[:, 0::2], below[:, 1::2]))
-        left, right = self._levels[-1].unbind(1)
-        self._partners = _reversed_at(counts, right), _reversed_at(counts, left)
-        self.probs = torch.matmul(self._partners[0], left.unsqueeze(-1)).squeeze(-1)
+        # (r, 2, k, d + 1): what a coefficient of the left half meets in the right one at each count, and vice versa.
+        self._partners = _reversed_at(counts, self._levels[-1]).flip(1)
+        # Products and sums here and below, not matmul: on small batches of small matrices it is five times slower.
+        self.probs = (self._partners[:, 0] * self._levels[-1][:, :1]).sum(-1)
 
     def pull(self, weights: Tensor) -> Tensor:
         """sum_s weights_s P~(y_i = 1, S = s), for weights (r, k) on the counts: (r, n)"""
-        row = weights.unsqueeze(-2)
-        adjoint = torch.cat([torch.matmul(row, partner) for partner in self._partners], -2)
+        adjoint = (self._partners * weights[:, None, :, None]).sum(2)
         for level in reversed(self._levels[:-1]):
             siblings = level.unflatten(1, (-1, 2)).flip(2)
             shifted = adjoint.unfold(-1, level.shape[-1], 1).unsqueeze(2)
@@ -71,9 +71,9 @@ def _multiply(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _reversed_at(counts: Tensor, coefficients: Tensor) -> Tensor:
-    """b_{s - j} for each count s and j = 0..d, zero outside 0..d: (r, k), (r, d + 1) to (r, k, d + 1)."""
-    width = coefficients.shape[-1]
-    index = counts.unsqueeze(-1) - torch.arange(width, device=counts.device)
+    """b_{s - j} for each count s and j = 0..d, zero outside 0..d: (r, k), (r, 2, d + 1) to (r, 2, k, d + 1)."""
+    r, halves, width = coefficients.shape
+    index = (counts.unsqueeze(-1) - torch.arange(width, device=counts.device)).unsqueeze(1)
     inside = (index >= 0) & (index < width)
-    chosen = coefficients.gather(-1, (index * inside).flatten(1)).view(index.shape)
-    return chosen * inside
+    wanted = (index * inside).flatten(2).expand(r, halves, counts.shape[-1] * width)
+    return coefficients.gather(-1, wanted).view(r, halves, counts.shape[-1], width) * inside
