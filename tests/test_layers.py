@@ -22,6 +22,16 @@ LAYERS = [
     ["counts._by_native"],
     ["counts._law"],
     ["counts"],
+    ["_segments"],
+    ["_at_least_one", "_discrete_laplace"],
+    ["distributions._instances", "models._networks", "metrics._labels", "metrics._counts", "targets"],
+    ["distributions._poisson_binomial", "distributions._conditional_bernoulli", "models._attention"],
+    ["distributions._divergences"],
+    ["losses.count"],
+    ["losses.llp"],
+    ["losses.mil", "losses.pu", "losses.kernel"],
+    ["losses.modules"],
+    ["distributions", "losses", "metrics", "models"],
     [""],
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}

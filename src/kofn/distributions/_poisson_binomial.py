@@ -1,0 +1,154 @@
+"""The law of a count as a torch distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import constraints
+from torch.nn.functional import pad
+from torch.types import _size
+
+from kofn import _checks
+from kofn.counts import log_count_between, log_count_distribution, log_count_prob
+from kofn.distributions._instances import Instances, given, times_log
+
+
+class PoissonBinomial(Instances):
+    """The number of positives among n independent instances that differ in their probabilities.
+
+        S = y_1 + ... + y_n,  y_i ~ Bernoulli(p_i) independent,  p_i = sigmoid(x_i).
+
+    With equal probabilities it is `torch.distributions.Binomial`. Exact to rounding in every tail; differentiable.
+    Kullback-Leibler divergences to and from another `PoissonBinomial` and `Binomial` of the same total count are
+    registered with `torch.distributions.kl_divergence`.
+
+    Args:
+        probs: (..., n) probabilities in [0, 1]. Those of 0 and 1 are certain instances; their gradient is zero in all
+            that needs log-odds.
+        logits: (..., n) log-odds, +-inf for certain instances. Exactly one of `probs` and `logits`.
+        mask: (..., n) bool, True where an instance exists; `total_count` counts these. A masked instance reads as a
+            certain negative in `probs` and `logits`.
+        validate_args: whether parameters and values are checked; torch's default if None.
+
+    The batch shape is (...), the event shape (). Counts come, as from torch's distributions, in the dtype of the
+    parameter (float16 holds whole numbers up to 2,048 only, bfloat16 up to 256).
+
+    Raises:
+        TypeError: a parameter or mask of the wrong kind.
+        ValueError: neither or both of `probs` and `logits`, a shape that does not fit, a value out of its range.
+
+    Example:
+        >>> import torch, kofn
+        >>> law = kofn.PoissonBinomial(probs=torch.tensor([0.5, 0.5, 1.0]))
+        >>> law.log_prob(torch.arange(4)).exp()
+        tensor([0.0000, 0.2500, 0.5000, 0.2500])
+        >>> law.mean, law.variance, law.mode, law.cdf(torch.tensor(2.0))
+        (tensor(2.), tensor(0.5000), tensor(2.), tensor(0.7500))
+        >>> torch.distributions.kl_divergence(law, torch.distributions.Binomial(3, torch.tensor(0.5)))
+        tensor(0.2158)
+    """
+
+    def __init__(
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        name, parameter = given(probs, logits)
+        batch_shape, n = parameter.shape[:-1], parameter.shape[-1]
+        if mask is None:
+            self.total_count = torch.full(batch_shape, n, device=parameter.device)
+        else:
+            exists = _checks.mask(mask, parameter)
+            self.total_count = exists.sum(-1)
+            parameter = parameter.masked_fill(~exists, 0.0 if name == "probs" else -torch.inf)
+        self._keep(name, parameter)
+        super().__init__(batch_shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: _size, _instance: Any = None) -> PoissonBinomial:
+        """The same law for more bags, without copying its parameters."""
+        return self._expand_as(PoissonBinomial, torch.Size(batch_shape), _instance)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> constraints.Constraint:
+        """Whole numbers from 0 to the number of instances."""
+        return constraints.integer_interval(0, self.total_count)
+
+    @property
+    def mean(self) -> Tensor:
+        """E S = sum_i p_i."""
+        return self.probs.sum(-1)
+
+    @property
+    def variance(self) -> Tensor:
+        """var S = sum_i p_i (1 - p_i)."""
+        return (self.probs * (1 - self.probs)).sum(-1)
+
+    @property
+    def mode(self) -> Tensor:
+        """The most probable count; of two alike (up to rounding) the larger."""
+        # A mode of a Poisson binomial law differs from its mean by less than 1 (Darroch, 1964).
+        logits = self.logits.detach().double()
+        below = torch.sigmoid(logits).sum(-1).floor().long()
+        above = log_count_prob(logits, below + 1) >= log_count_prob(logits, below)
+        return (below + above).to(self._param.dtype)
+
+    def sample(self, sample_shape: _size = ()) -> Tensor:
+        """Counts, sample shape + batch shape: labels are drawn and added up."""
+        shape = self._extended_shape(sample_shape)
+        with torch.no_grad():
+            return torch.bernoulli(self.probs.expand(*shape, -1)).sum(-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """log P(S = value); without validation -inf for what is no possible count."""
+        if self._validate_args:
+            self._validate_sample(value)
+        counts = self._counts(value)
+        if self._many(counts):
+            result = self._pick(self._log_law(), counts)
+        else:
+            result = log_count_prob(self.logits.expand(*counts.shape, -1), counts)
+        return result.masked_fill(value != value.floor(), -torch.inf)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """P(S <= value); without validation for any real number."""
+        if self._validate_args:
+            self._validate_sample(value)
+        counts = self._counts(value)
+        if self._many(counts):
+            return self._pick(self._log_law().exp().cumsum(-1), counts)
+        return log_count_between(self.logits.expand(*counts.shape, -1), 0, counts).exp()
+
+    def entropy(self) -> Tensor:
+        """-sum_s P(S = s) log P(S = s)."""
+        log_law = self._log_law()
+        return -times_log(log_law.exp(), log_law).sum(-1).to(self._param.dtype)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All counts, (n + 1,) + batch shape; (n + 1, 1, ..., 1) unless `expand`."""
+        counts = torch.arange(self._one_total_count() + 1, dtype=self._param.dtype, device=self._param.device)
+        counts = counts.reshape(-1, *(1 for _ in self.batch_shape))
+        return counts.expand(-1, *self.batch_shape) if expand else counts
+
+    def _log_law(self) -> Tensor:
+        """log P(S = s) for s = -1, ..., n + 1, impossible ends included, in float64: batch shape + (n + 3,)."""
+        return pad(log_count_distribution(self.logits.double()), (1, 1), value=-torch.inf)
+
+    def _counts(self, value: Tensor) -> Tensor:
+        """Whole numbers for the engine, one for each bag and sample, those out of the support just out of it."""
+        counts = value.floor().nan_to_num(nan=-1.0).clamp(-1, self.param_shape[-1] + 1).long()
+        return counts.expand(torch.broadcast_shapes(value.shape, self.batch_shape))
+
+    def _many(self, counts: Tensor) -> bool:
+        """Whether the whole law, as dear as about sqrt(n) counts of each bag, is cheaper than each count alone."""
+        return counts.numel() ** 2 > self.param_shape[-1] * self.batch_shape.numel() ** 2
+
+    def _pick(self, table: Tensor, counts: Tensor) -> Tensor:
+        """Entries of a table over -1, ..., n + 1 for each bag, batch shape + (n + 3,), at so many counts of each."""
+        # By one flat index, not by gather on an expanded table: its gradient would be a table for each count.
+        bags = torch.arange(self.batch_shape.numel(), device=counts.device).reshape(self.batch_shape)
+        return table.flatten()[bags * table.shape[-1] + counts + 1].to(self._param.dtype)

@@ -1,0 +1,27 @@
+"""Losses for count-based weak labels: one for each task of the paper, and the baselines that it compares with."""
+
+from kofn.losses.count import count_loss
+from kofn.losses.kernel import MutualContaminationKernelMachine
+from kofn.losses.llp import llp_loss, mutual_contamination_loss, pair_bags, proportion_loss
+from kofn.losses.mil import mil_loss, pooled_bag_loss
+from kofn.losses.modules import LLPLoss, MILLoss, PULoss
+from kofn.losses.pu import cvir_loss, mixture_proportion, nnpu_loss, pu_loss, upu_loss
+
+__all__ = [
+    "LLPLoss",
+    "MILLoss",
+    "MutualContaminationKernelMachine",
+    "PULoss",
+    "count_loss",
+    "cvir_loss",
+    "llp_loss",
+    "mil_loss",
+    "mixture_proportion",
+    "mutual_contamination_loss",
+    "nnpu_loss",
+    "pair_bags",
+    "pooled_bag_loss",
+    "proportion_loss",
+    "pu_loss",
+    "upu_loss",
+]

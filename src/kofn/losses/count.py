@@ -1,0 +1,65 @@
+"""The count loss: how surprised a model is by what its bags' labels say."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor
+
+from kofn import _checks
+from kofn.targets import Target
+
+Reduction = Literal["none", "mean", "sum"]
+
+
+def count_loss(
+    logits: Tensor,
+    target: Target,
+    *,
+    mask: Tensor | None = None,
+    offsets: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    """How surprised the model is by a statement about the number of positives in each bag.
+
+        loss_j = -log P(statement about S_j),  or the divergence from a law that S_j is said to follow.
+
+    Args:
+        logits: (..., n) log-odds; (m,) with `offsets`.
+        target: the statement: `Exactly`, `AtLeast`, `AtMost`, `Between`, `OneOf`, `Noisy` or `Distributed`.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+        weight: (...) or (b,) factors for the bags' losses. As in `torch.nn.functional.binary_cross_entropy`, "mean"
+            divides by the number of bags. A bag of weight 0 is left out, even if its label is impossible.
+        reduction: "none", one loss for each bag; "mean" or "sum" over bags.
+
+    Returns:
+        A scalar, or (...) or (b,) with reduction="none"; in the dtype of `logits`. An impossible statement has the
+        loss +inf, with gradient zero.
+
+    Raises:
+        TypeError: a target that is none, tensors of the wrong kind.
+        ValueError: shapes that do not fit; counts that no bag of that size has.
+
+    Example:
+        >>> import torch, kofn
+        >>> logits = torch.zeros(5)
+        >>> offsets = torch.tensor([0, 4, 5])  # a bag of four, a bag of one
+        >>> kofn.count_loss(logits, kofn.Exactly(torch.tensor([2, 1])), offsets=offsets, reduction="none").neg().exp()
+        tensor([0.3750, 0.5000])
+    """
+    _checks.target(target, Target)
+    losses = target.loss(logits, mask=mask, offsets=offsets)
+    if weight is not None:
+        factors = _checks.real_per_bag("weight", weight, losses, tuple(losses.shape)).to(losses.dtype)
+        losses = losses.masked_fill(factors == 0, 0.0) * factors
+    return reduce(losses, reduction)
+
+
+def reduce(losses: Tensor, reduction: Reduction) -> Tensor:
+    """The losses, their mean or their sum."""
+    _checks.option("reduction", reduction, ("none", "mean", "sum"))
+    if reduction == "none":
+        return losses
+    return losses.mean() if reduction == "mean" else losses.sum()

@@ -1,0 +1,150 @@
+"""The kernel machine with which the mutual contamination loss was published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from kofn import _checks
+from kofn.losses.llp import mutual_contamination_loss, pair_bags
+
+Array = NDArray[np.float64]
+RIDGE_OF_ROUNDING = 1e-8  # on the kernel's diagonal, so that rounding does not make it indefinite
+
+
+@dataclass
+class MutualContaminationKernelMachine:
+    """LMMCM as published: an RBF kernel machine, its ridge penalty chosen by cross-validation over pairs of bags.
+
+        f(x) = sum_i a_i exp(-gamma |x - x_i|^2),  minimising  mutual_contamination_loss(f) + penalty |f|^2,
+
+    where |f|^2 = a' K a, by L-BFGS. The held-out score is the loss itself, which is unbiased.
+
+    Args:
+        gamma: width of the kernel; "scale" is 1 / (features * variance of X), as in scikit-learn.
+        penalties: the ridge penalties to choose from.
+        folds: number of folds of pairs; with fewer pairs, each pair is a fold.
+        random_state: seed of the folds.
+
+    Attributes:
+        penalty_: the chosen penalty.
+        scores_: mean held-out loss of each penalty.
+
+    Example:
+        >>> import numpy as np, kofn
+        >>> X = np.array([[0.0], [0.1], [1.0], [1.1]])  # a bag of positives, a bag of negatives
+        >>> machine = kofn.losses.MutualContaminationKernelMachine(penalties=(0.01,)).fit(X, [1.0, 0.0], [0, 2, 4])
+        >>> machine.decision_function(np.array([[0.05], [1.05]])) > 0
+        array([ True, False])
+
+    Reference:
+        Scott, Zhang. Learning from Label Proportions: A Mutual Contamination Framework. NeurIPS 2020.
+    """
+
+    gamma: float | str = "scale"
+    penalties: Sequence[float] = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+    folds: int = 5
+    random_state: int = 0
+    penalty_: float = field(init=False, repr=False)
+    scores_: dict[float, float] = field(init=False, repr=False)
+
+    def fit(self, X: ArrayLike, proportions: ArrayLike, offsets: ArrayLike) -> MutualContaminationKernelMachine:  # noqa: N803
+        """Choose the penalty, then fit all pairs.
+
+        Args:
+            X: (m, d) features of the instances.
+            proportions: (b,) of positives in the bags, from 0 to 1.
+            offsets: (b + 1,) from 0 to m; bag j is ``X[offsets[j]:offsets[j + 1]]``.
+
+        Returns:
+            The machine itself.
+        """
+        self._x: Array = np.asarray(X, dtype=np.float64)
+        spread = float(self._x.var()) or 1.0
+        self._gamma = 1.0 / (self._x.shape[1] * spread) if self.gamma == "scale" else float(self.gamma)
+        kernel, bags = self._kernel(self._x), _Bags(proportions, offsets)
+        self.scores_ = dict.fromkeys(map(float, self.penalties), 0.0)
+        if len(self.scores_) > 1:
+            shuffled = bags.pairs[np.random.default_rng(self.random_state).permutation(len(bags.pairs))]
+            folds = min(self.folds, len(shuffled))
+            if folds < 2:
+                raise ValueError(
+                    f"`penalties` are chosen by cross-validation, which needs two pairs of bags; got {len(shuffled)}. "
+                    f"Give one penalty, or more bags."
+                )
+            for held_out in np.array_split(np.arange(len(shuffled)), folds):
+                self._score(kernel, bags, np.delete(shuffled, held_out, axis=0), shuffled[held_out])
+        self.penalty_ = min(self.scores_, key=self.scores_.__getitem__)
+        rows, (self._weights,) = _fit(kernel, bags, bags.pairs, [self.penalty_])
+        self._x = self._x[rows]
+        return self
+
+    def decision_function(self, X: ArrayLike) -> Array:  # noqa: N803
+        """Log-odds f(x) of each row of X, (m, d) to (m,)."""
+        scores: Array = self._kernel(np.asarray(X, dtype=np.float64)) @ self._weights
+        return scores
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:  # noqa: N803
+        """1 where f(x) > 0, else 0."""
+        return (self.decision_function(X) > 0).astype(np.int64)
+
+    def _kernel(self, rows: Array) -> Array:
+        values: Array = _checks.extra("sklearn.metrics.pairwise", "train").rbf_kernel(rows, self._x, gamma=self._gamma)
+        return values
+
+    def _score(self, kernel: Array, bags: _Bags, train: NDArray[np.int64], held_out: NDArray[np.int64]) -> None:
+        """Add to each penalty's score its loss on the pairs held out."""
+        rows, solutions = _fit(kernel, bags, train, list(self.scores_))
+        for penalty, weights in zip(self.scores_, solutions, strict=True):
+            value, _ = bags.loss(kernel[:, rows] @ weights, held_out)
+            self.scores_[penalty] += value * len(held_out) / len(bags.pairs)
+
+
+class _Bags:
+    """Proportions, offsets and pairs of bags, and the loss of scores with its gradient."""
+
+    def __init__(self, proportions: ArrayLike, offsets: ArrayLike) -> None:
+        self._proportions = torch.as_tensor(np.asarray(proportions, dtype=np.float64))
+        self.offsets = torch.as_tensor(np.asarray(offsets, dtype=np.int64))
+        pairs = _checks.bag_pairs(pair_bags(self._proportions), len(self._proportions))
+        self.pairs: NDArray[np.int64] = pairs.numpy()
+
+    def loss(self, scores: Array, pairs: NDArray[np.int64]) -> tuple[float, Array]:
+        f = torch.from_numpy(scores).requires_grad_()
+        with torch.enable_grad():
+            value = mutual_contamination_loss(f, self._proportions, pairs=torch.from_numpy(pairs), offsets=self.offsets)
+        (slope,) = torch.autograd.grad(value, f)
+        return value.item(), slope.numpy()
+
+    def rows(self, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The instances of these pairs."""
+        ends = self.offsets.numpy()
+        return np.concatenate([np.arange(ends[bag], ends[bag + 1]) for bag in np.unique(pairs)])
+
+
+def _fit(
+    kernel: Array, bags: _Bags, pairs: NDArray[np.int64], penalties: Sequence[float]
+) -> tuple[NDArray[np.int64], list[Array]]:
+    """The instances of the pairs, and their weights for each penalty.
+
+    With K = L L' and f = L w, |f|^2 is |w|^2: as well conditioned as the loss is. Then a = L'^-1 w.
+    """
+    linalg, minimize = _checks.extra("scipy.linalg", "train"), _checks.extra("scipy.optimize", "train").minimize
+    rows = bags.rows(pairs)
+    lower: Array = linalg.cholesky(kernel[np.ix_(rows, rows)] + RIDGE_OF_ROUNDING * np.eye(len(rows)), lower=True)
+    scores = np.zeros(len(kernel))
+
+    def objective(w: Array, penalty: float) -> tuple[float, Array]:
+        scores[rows] = lower @ w
+        value, slope = bags.loss(scores, pairs)
+        return value + penalty * float(w @ w), lower.T @ slope[rows] + 2 * penalty * w
+
+    solutions, w = [], np.zeros(len(rows))
+    for penalty in penalties:  # each starts where the one before ended
+        w = minimize(objective, w, args=(penalty,), jac=True, method="L-BFGS-B").x
+        solutions.append(linalg.solve_triangular(lower, w, lower=True, trans="T"))
+    return rows, solutions

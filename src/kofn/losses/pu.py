@@ -1,0 +1,237 @@
+"""Learning from positive and unlabelled data: the count loss, then the baselines of the paper."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from kofn import _checks
+from kofn.targets import Distributed, from_proportions
+
+Surrogate = Literal["logistic", "sigmoid"]
+
+
+def pu_loss(
+    positive_logits: Tensor,
+    unlabeled_logits: Tensor,
+    mixture: Tensor | float,
+    *,
+    match: Literal["distribution", "expectation"] = "distribution",
+    positive_weight: float = 1.0,
+) -> Tensor:
+    """Count loss for unlabelled bags of which a known fraction is positive, plus cross-entropy on known positives.
+
+    Of k instances drawn from the unlabelled data, Binomial(k, mixture) are positive. The loss is the mean over bags of
+
+        "distribution":  KL(Binomial(k, mixture) || law of S), summed over counts,
+        "expectation":   -log P(S = k mixture),
+
+    plus positive_weight times the mean of softplus(-x) over the labelled positives. When k mixture is no whole number,
+    its mass is shared by the two counts beside it (`kofn.targets.Spread`), so that its mean stays k mixture.
+
+    Args:
+        positive_logits: any shape, log-odds of labelled positives, at least one.
+        unlabeled_logits: (k,), one bag, or (..., k), several.
+        mixture: fraction of positives among the unlabelled, from 0 to 1; a number, or one for each bag.
+        match: what of the binomial is matched: all of it ("CL" in the paper) or its mean ("CL-expect").
+        positive_weight: factor for the labelled positives.
+
+    Returns:
+        A scalar, in the dtype of `unlabeled_logits`.
+
+    Raises:
+        ValueError: a mixture outside [0, 1], no positive or no unlabelled instance, an unknown match.
+
+    Example:
+        >>> import torch, kofn
+        >>> x = torch.zeros(100)  # predicts a half for each: the law of S is the wanted binomial
+        >>> loss = kofn.losses.pu_loss(torch.zeros(8), x, 0.5)
+        >>> torch.allclose(loss, torch.tensor(2.0).log())  # nothing but the cross-entropy of the positives
+        True
+
+    Reference:
+        Shukla, Zeng, Ahmed, Van den Broeck. A Unified Approach to Count-Based Weakly-Supervised Learning.
+        NeurIPS 2023.
+    """
+    _checks.option("match", match, ("distribution", "expectation"))
+    positives = _checks.some_logits("positive_logits", positive_logits)
+    x = _checks.some_logits("unlabeled_logits", unlabeled_logits)
+    share = _checks.real_per_bag("mixture", mixture, x, tuple(x.shape[:-1]))
+    _checks.fractions("mixture", share)
+    size = x.shape[-1]
+    if match == "distribution":
+        losses = Distributed(_log_binomial(size, share)).loss(x.double())
+    else:
+        losses = from_proportions(share, size, rounding="spread").loss(x.double())
+    risk: Tensor = losses.mean() - positive_weight * logsigmoid(positives.double()).mean()
+    return risk.to(x.dtype)
+
+
+def _log_binomial(size: int, share: Tensor) -> Tensor:
+    """Logarithms of Binomial(size, share) at every count, (..., size + 1); 0 log 0 = 0."""
+    s = torch.arange(size + 1, dtype=torch.float64, device=share.device)
+    ways = torch.lgamma(s[-1] + 1) - torch.lgamma(s + 1) - torch.lgamma(size - s + 1)
+    p = share.unsqueeze(-1)
+    log_probs: Tensor = ways + torch.xlogy(s, p) + torch.special.xlog1py(size - s, -p)
+    return log_probs
+
+
+def mixture_proportion(prior: float, labeled_fraction: float) -> float:
+    """Fraction of positives among the unlabelled, from the class prior and the fraction of data that is labelled.
+
+    With alpha the prior and c = labeled_fraction / alpha the chance of a positive, whatever it is, to be labelled,
+
+        mixture = (1 - c) alpha / (1 - alpha c) = (alpha - labeled_fraction) / (1 - labeled_fraction).
+
+    Args:
+        prior: fraction of positives in all the data, labelled or not, from 0 to 1.
+        labeled_fraction: fraction of all the data that is labelled positive; at most `prior`, below 1.
+
+    Raises:
+        ValueError: numbers outside these bounds.
+
+    Example:
+        >>> import kofn
+        >>> kofn.mixture_proportion(0.5, 0.25)  # of 100: 25 labelled; 25 of the other 75 are positive
+        0.3333333333333333
+
+    Reference:
+        Shukla, Zeng, Ahmed, Van den Broeck, NeurIPS 2023, the first proposition.
+    """
+    _checks.prior(prior, labeled_fraction)
+    return (prior - labeled_fraction) / (1 - labeled_fraction)
+
+
+def upu_loss(
+    positive_logits: Tensor, unlabeled_logits: Tensor, mixture: float, *, surrogate: Surrogate = "logistic"
+) -> Tensor:
+    """uPU: the unbiased estimate of the classification risk.
+
+        risk = mixture mean_P[l+] + (mean_U[l-] - mixture mean_P[l-]),
+        l+ = l(x), l- = l(-x),  l(x) = softplus(-x) ("logistic") or sigmoid(-x) ("sigmoid").
+
+    The part in brackets estimates the risk on negatives; it may be negative.
+
+    Args:
+        positive_logits: any shape, log-odds of labelled positives, at least one.
+        unlabeled_logits: any shape, at least one.
+        mixture: fraction of positives among the unlabelled.
+        surrogate: the loss of one instance.
+
+    Returns:
+        A scalar, in the dtype of `unlabeled_logits`.
+
+    Raises:
+        ValueError: a mixture outside [0, 1], no positive or no unlabelled instance, an unknown surrogate.
+
+    Example:
+        >>> import torch, kofn
+        >>> kofn.losses.upu_loss(torch.zeros(3), torch.zeros(5), 0.4, surrogate="sigmoid")
+        tensor(0.5000)
+
+    Reference:
+        du Plessis, Niu, Sugiyama. Convex Formulation for Learning from Positive and Unlabeled Data. ICML 2015.
+    """
+    positive, negative = _risks(positive_logits, unlabeled_logits, mixture, surrogate)
+    return (positive + negative).to(unlabeled_logits.dtype)
+
+
+def nnpu_loss(
+    positive_logits: Tensor,
+    unlabeled_logits: Tensor,
+    mixture: float,
+    *,
+    beta: float = 0.0,
+    gamma: float = 1.0,
+    surrogate: Surrogate = "logistic",
+) -> Tensor:
+    """nnPU: uPU whose risk on negatives is not let below -beta.
+
+    With R+ = mixture mean_P[l+] and R- = mean_U[l-] - mixture mean_P[l-] as in `upu_loss`, the value is
+
+        R+ + max(R-, -beta),
+
+    and its gradient that of R+ + R- while R- >= -beta. Below, the step of the authors' Algorithm 1 is taken: the
+    gradient is that of -gamma R- alone, which undoes the overfitting; that of R+ is left out.
+
+    Args:
+        positive_logits: any shape, log-odds of labelled positives, at least one.
+        unlabeled_logits: any shape, at least one.
+        mixture: fraction of positives among the unlabelled.
+        beta: how far below zero the risk on negatives may go.
+        gamma: size of the step back.
+        surrogate: the loss of one instance, as in `upu_loss`; the authors train with "sigmoid".
+
+    Returns:
+        A scalar, in the dtype of `unlabeled_logits`.
+
+    Raises:
+        ValueError: a mixture outside [0, 1], no positive or no unlabelled instance, an unknown surrogate.
+
+    Example:
+        >>> import torch, kofn
+        >>> kofn.losses.nnpu_loss(torch.full((3,), 9.0), torch.full((5,), -9.0), 0.4)  # R- is -3.6: held at 0
+        tensor(4.9361e-05)
+
+    Reference:
+        Kiryo, Niu, du Plessis, Sugiyama. Positive-Unlabeled Learning with Non-Negative Risk Estimator. NeurIPS 2017.
+    """
+    positive, negative = _risks(positive_logits, unlabeled_logits, mixture, surrogate)
+    step = torch.where(negative < -beta, -gamma * negative, positive + negative)
+    value = positive + negative.clamp(min=-beta)
+    return (step + (value - step).detach()).to(unlabeled_logits.dtype)
+
+
+def _risks(p: Tensor, u: Tensor, mixture: float, surrogate: Surrogate) -> tuple[Tensor, Tensor]:
+    """R+ and R-, in float64."""
+    _checks.option("surrogate", surrogate, ("logistic", "sigmoid"))
+    p = _checks.some_logits("positive_logits", p).double()
+    u = _checks.some_logits("unlabeled_logits", u).double()
+    share = _checks.fractions("mixture", _checks.real_per_bag("mixture", mixture, u, ()))
+
+    def loss(x: Tensor) -> Tensor:
+        return -logsigmoid(x) if surrogate == "logistic" else torch.sigmoid(-x)
+
+    return share * loss(p).mean(), loss(-u).mean() - share * loss(-p).mean()
+
+
+def cvir_loss(positive_logits: Tensor, unlabeled_logits: Tensor, mixture: float) -> Tensor:
+    """CVIR: cross-entropy in which the unlabelled instances that look most positive are ignored.
+
+        mean_P[softplus(-x)] + mean over kept U of softplus(x),
+
+    kept are the (1 - mixture) k of the k unlabelled instances (the nearest whole number) with the smallest softplus(x),
+    which pass for negatives.
+
+    Args:
+        positive_logits: any shape, log-odds of labelled positives, at least one.
+        unlabeled_logits: any shape, at least one; ranked all together.
+        mixture: fraction of positives among the unlabelled.
+
+    Returns:
+        A scalar, in the dtype of `unlabeled_logits`.
+
+    Raises:
+        ValueError: a mixture outside [0, 1], no positive or no unlabelled instance.
+
+    Example:
+        >>> import torch, kofn
+        >>> x = torch.tensor([-1.0, 5.0, 0.0, 7.0])  # 5 and 7 are ignored
+        >>> loss = kofn.losses.cvir_loss(torch.tensor([torch.inf]), x, 0.5)
+        >>> torch.allclose(loss, torch.nn.functional.softplus(torch.tensor([-1.0, 0.0])).mean())
+        True
+
+    Reference:
+        Garg, Wu, Smola, Balakrishnan, Lipton. Mixture Proportion Estimation and PU Learning: A Modern Approach.
+        NeurIPS 2021.
+    """
+    p = _checks.some_logits("positive_logits", positive_logits).double()
+    u = _checks.some_logits("unlabeled_logits", unlabeled_logits).double()
+    share = _checks.fractions("mixture", _checks.real_per_bag("mixture", mixture, u, ()))
+    kept = round((1 - float(share)) * u.numel())
+    negatives = u.flatten().topk(kept, largest=False).values
+    risk = -logsigmoid(p).mean() - logsigmoid(-negatives).sum() / max(kept, 1)
+    return risk.to(unlabeled_logits.dtype)

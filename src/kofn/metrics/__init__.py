@@ -1,0 +1,23 @@
+"""How good scores are: of instances, of bags, of counts.
+
+Scores are log-odds, of instances (the logits of a network) or of bags (`bag_scores`, or an attention model's logits);
+a prediction is positive when its score exceeds `threshold`, 0 for logits, 0.5 for probabilities. Masked instances are
+left out before: ``auc(labels[mask], logits[mask])``.
+"""
+
+from kofn.metrics._counts import CountCalibration, bag_scores, count_calibration, expected_count_error
+from kofn.metrics._labels import accuracy, auc, auc_rounded, balanced_accuracy, f1, precision, recall
+
+__all__ = [
+    "CountCalibration",
+    "accuracy",
+    "auc",
+    "auc_rounded",
+    "bag_scores",
+    "balanced_accuracy",
+    "count_calibration",
+    "expected_count_error",
+    "f1",
+    "precision",
+    "recall",
+]

@@ -1,0 +1,178 @@
+"""Laws of counts against bags: scores of bags, expected counts, calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from kofn import _checks
+from kofn.counts import log_count_between, log_count_prob
+
+
+def bag_scores(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> Tensor:
+    """Log-odds that a bag has a positive instance, from the logits of its instances.
+
+        log P(S >= 1) - log P(S = 0)
+
+    Exact where the probability itself rounds to 0 or 1, so that bags stay in order. Of one instance it is its logit.
+
+    Args:
+        logits: (..., n) log-odds; (m,) with `offsets`.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+
+    Returns:
+        (...) or (b,), in the dtype of `logits`; -inf for an empty bag, NaN for a bag with a NaN.
+
+    Raises:
+        TypeError, ValueError: as for `kofn.log_count_prob`.
+
+    Example:
+        >>> import torch
+        >>> from kofn import metrics
+        >>> metrics.bag_scores(torch.tensor([[0.0, 0.0], [-50.0, -51.0]])).exp()  # 3 : 1, and e^-50 + e^-51
+        tensor([3.0000e+00, 2.6383e-22])
+    """
+    size = _checks.logits(logits).shape[-1]
+    exact = logits.double()
+    some = log_count_between(exact, 1, size, mask=mask, offsets=offsets)
+    return (some - log_count_prob(exact, 0, mask=mask, offsets=offsets)).to(logits.dtype)
+
+
+def expected_count_error(
+    logits: Tensor, counts: Tensor | int, *, mask: Tensor | None = None, offsets: Tensor | None = None
+) -> float:
+    """Mean over bags of the distance between the expected and the true number of positives.
+
+        mean_j |sum_{i in bag j} sigmoid(x_i) - s_j|
+
+    Args:
+        logits: (..., n) log-odds; (m,) with `offsets`.
+        counts: (...) or (b,) true counts of any integer dtype, or one int for all bags.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+
+    Raises:
+        TypeError: a tensor of the wrong kind.
+        ValueError: shapes that do not fit, counts outside 0 to the bag's size, no bag at all, NaN.
+
+    Example:
+        >>> import torch
+        >>> from kofn import metrics
+        >>> metrics.expected_count_error(torch.zeros(2, 4), torch.tensor([2, 3]))  # two expected of four
+        0.5
+    """
+    truth = _true_counts(logits, counts, mask, offsets)
+    return float((_sums(logits.detach().double().sigmoid(), mask, offsets) - truth).abs().mean())
+
+
+@dataclass(frozen=True, eq=False)
+class CountCalibration:
+    """How often the true counts lie in the central intervals of their predicted laws.
+
+    Attributes:
+        levels: nominal probabilities of the intervals.
+        coverage: share of the bags whose count each interval holds; of a calibrated model the levels themselves.
+            Below them the laws are too narrow or off, above them too wide.
+        pit: (bags,) P(S < s) + P(S = s) / 2 of each bag, float64; below 1/2 where the model expected more positives.
+    """
+
+    levels: tuple[float, ...]
+    coverage: tuple[float, ...]
+    pit: Tensor = field(repr=False)
+
+    @property
+    def error(self) -> float:
+        """The largest distance between a level and its coverage."""
+        return max(abs(seen - level) for seen, level in zip(self.coverage, self.levels, strict=True))
+
+
+def count_calibration(
+    logits: Tensor,
+    counts: Tensor | int,
+    *,
+    mask: Tensor | None = None,
+    offsets: Tensor | None = None,
+    levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95),
+) -> CountCalibration:
+    """Whether the laws of the counts are as wide as they should be, measured on bags whose counts are known.
+
+    If a bag's count s has the predicted law, then U = P(S < s) + V P(S = s) with V uniform on [0, 1] is uniform too,
+    and lies in the central interval of level q with probability q, although no interval of whole counts has that
+    probability. V need not be drawn: the share of V that puts U inside is known, and the mean over bags of
+
+        P_V((1 - q) / 2 <= U <= (1 + q) / 2)
+
+    is the coverage, free of chance and exactly q in expectation.
+
+    Args:
+        logits: (..., n) log-odds; (m,) with `offsets`.
+        counts: (...) or (b,) true counts of any integer dtype, or one int for all bags.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+        levels: nominal probabilities, between 0 and 1.
+
+    Raises:
+        TypeError: a tensor of the wrong kind.
+        ValueError: as for `expected_count_error`; levels that are none or not inside (0, 1).
+
+    Example:
+        >>> import torch
+        >>> from kofn import metrics
+        >>> seen = metrics.count_calibration(torch.zeros(3, 2), torch.tensor([1, 1, 1]), levels=[0.25, 0.5, 0.75])
+        >>> seen.coverage  # the middle count every time: wider than need be
+        (0.5, 1.0, 1.0)
+
+    Reference:
+        Czado, Gneiting, Held. Predictive Model Assessment for Count Data. Biometrics 65 (2009).
+    """
+    wanted = tuple(float(level) for level in levels)
+    if not wanted or not all(0 < level < 1 for level in wanted):
+        raise ValueError(f"`levels` must be probabilities between 0 and 1, both excluded; got {list(levels)}.")
+    truth = _true_counts(logits, counts, mask, offsets)
+    exact = logits.detach().double()
+    below = log_count_between(exact, 0, truth - 1, mask=mask, offsets=offsets).exp()
+    here = log_count_prob(exact, truth, mask=mask, offsets=offsets).exp()
+    coverage = []
+    for level in wanted:
+        # U runs from `below` over a width of `here`; an impossible count has no width, and lies in no interval.
+        start, end = ((edge - below).div(here).clamp(0, 1) for edge in ((1 - level) / 2, (1 + level) / 2))
+        coverage.append(float((end - start).mean()))
+    return CountCalibration(wanted, tuple(coverage), (below + here / 2).flatten())
+
+
+def _true_counts(logits: Tensor, counts: Tensor | int, mask: Tensor | None, offsets: Tensor | None) -> Tensor:
+    """Counts, one for each bag, that the bags can have."""
+    _checks.logits(logits)
+    _checks.not_both(mask, offsets)
+    ones = torch.ones_like(logits, dtype=torch.int64)
+    if mask is not None:
+        logits = logits.masked_fill(~_checks.mask(mask, logits), 0.0)
+    if offsets is not None:
+        _checks.offsets(offsets, logits)
+    sizes = _sums(ones, mask, offsets)
+    truth = _checks.per_bag("counts", counts, logits, sizes.shape)
+    if not sizes.numel():
+        raise ValueError(f"`logits` must hold at least one bag; got shape {tuple(logits.shape)}.")
+    if bool(logits.isnan().any()):
+        raise ValueError("`logits` must not be NaN; some are. Look for a division by zero or a diverged training.")
+    wrong = ((truth < 0) | (truth > sizes)).flatten()
+    if bool(wrong.any()):
+        bag = int(wrong.nonzero()[0])
+        raise ValueError(
+            f"`counts` must lie between 0 and the bag's size; bag {bag} has {int(sizes.flatten()[bag])} instances "
+            f"and count {int(truth.flatten()[bag])}."
+        )
+    return truth
+
+
+def _sums(values: Tensor, mask: Tensor | None, offsets: Tensor | None) -> Tensor:
+    """The sum of each bag's values."""
+    if offsets is None:
+        return (values if mask is None else values.masked_fill(~mask, 0)).sum(-1)
+    sizes = offsets.to(values.device).long().diff()
+    bag = torch.arange(len(sizes), device=values.device).repeat_interleave(sizes)
+    return values.new_zeros(len(sizes)).index_add(0, bag, values)
