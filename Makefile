@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint bench docs sanitize clean
+.PHONY: demo examples test lint bench docs sanitize clean
 
 # One environment for everything; made again when its ingredients change.
 $(VENV)/ready: pyproject.toml constraints.txt $(shell find native -type f)
@@ -13,6 +13,9 @@ $(VENV)/ready: pyproject.toml constraints.txt $(shell find native -type f)
 
 demo: $(VENV)/ready
 	$(BIN)/python examples/count_law.py
+
+examples: $(VENV)/ready
+	for example in examples/*.py; do $(BIN)/python $$example || exit 1; done
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -n 2

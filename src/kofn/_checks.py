@@ -41,15 +41,21 @@ def per_bag(name: str, value: object, like: Tensor, shape: tuple[int, ...]) -> T
             f"`{name}` must be whole numbers of an integer dtype; got {tensor.dtype}. "
             f"Round and convert them first: {name}.round().long()."
         )
+    _beside(name, tensor, like)
+    return tensor.long() if tensor.shape == shape else _one_for_each(name, tensor.long(), shape)
+
+
+def _beside(name: str, tensor: Tensor, like: Tensor) -> None:
     if tensor.device != like.device:
         raise ValueError(
             f"`{name}` must be on the device of `logits`, {like.device}; it is on {tensor.device}. "
             f"Move it with {name}.to(logits.device)."
         )
-    if tensor.shape == shape:
-        return tensor.long()
+
+
+def _one_for_each(name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
     try:
-        return tensor.long().expand(shape)
+        return tensor.expand(shape)
     except RuntimeError:
         raise ValueError(
             f"`{name}` must hold one number for each bag, shape {tuple(shape)}; got shape {tuple(tensor.shape)}. "
@@ -80,11 +86,7 @@ def mask(value: object, like: Tensor) -> Tensor:
             f"`mask` must be a bool tensor, True where an instance exists; got {tensor.dtype}. "
             f"Convert with mask.bool()."
         )
-    if tensor.device != like.device:
-        raise ValueError(
-            f"`mask` must be on the device of `logits`, {like.device}; it is on {tensor.device}. "
-            f"Move it with mask.to(logits.device)."
-        )
+    _beside("mask", tensor, like)
     try:
         return tensor.expand(like.shape)
     except RuntimeError:
@@ -149,20 +151,8 @@ def real_per_bag(name: str, value: object, like: Tensor, shape: tuple[int, ...] 
     if not isinstance(value, Tensor) and not isinstance(value, Real):
         raise TypeError(f"`{name}` must be a number or a torch.Tensor; got {type(value).__name__}.")
     tensor = value if isinstance(value, Tensor) else torch.tensor(float(value), dtype=torch.float64, device=like.device)
-    if tensor.device != like.device:
-        raise ValueError(
-            f"`{name}` must be on the device of `logits`, {like.device}; it is on {tensor.device}. "
-            f"Move it with {name}.to(logits.device)."
-        )
-    if shape is None:
-        return tensor.double()
-    try:
-        return tensor.double().expand(shape)
-    except RuntimeError:
-        raise ValueError(
-            f"`{name}` must hold one number for each bag, shape {tuple(shape)}; got shape {tuple(tensor.shape)}. "
-            f"Bags are all dimensions of dense logits but the last, or the gaps between offsets."
-        ) from None
+    _beside(name, tensor, like)
+    return tensor.double() if shape is None else _one_for_each(name, tensor.double(), shape)
 
 
 def fractions(name: str, value: Tensor) -> Tensor:

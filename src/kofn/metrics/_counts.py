@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 from kofn import _checks
+from kofn._at_least_one import none_and_some
+from kofn._segments import Segments
 from kofn.counts import log_count_between, log_count_prob
 
 
@@ -36,10 +37,8 @@ def bag_scores(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | 
         >>> metrics.bag_scores(torch.tensor([[0.0, 0.0], [-50.0, -51.0]])).exp()  # 3 : 1, and e^-50 + e^-51
         tensor([3.0000e+00, 2.6383e-22])
     """
-    size = _checks.logits(logits).shape[-1]
-    exact = logits.double()
-    some = log_count_between(exact, 1, size, mask=mask, offsets=offsets)
-    return (some - log_count_prob(exact, 0, mask=mask, offsets=offsets)).to(logits.dtype)
+    none, some = none_and_some(logits, Segments(logits, mask, offsets))  # their surprises, -log P
+    return (none - some).to(logits.dtype)
 
 
 def expected_count_error(
@@ -66,7 +65,8 @@ def expected_count_error(
         0.5
     """
     truth = _true_counts(logits, counts, mask, offsets)
-    return float((_sums(logits.detach().double().sigmoid(), mask, offsets) - truth).abs().mean())
+    expected = Segments(logits, mask, offsets).sum(logits.detach().double().sigmoid())
+    return float((expected - truth).abs().mean())
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,33 +146,11 @@ def count_calibration(
 
 def _true_counts(logits: Tensor, counts: Tensor | int, mask: Tensor | None, offsets: Tensor | None) -> Tensor:
     """Counts, one for each bag, that the bags can have."""
-    _checks.logits(logits)
-    _checks.not_both(mask, offsets)
-    ones = torch.ones_like(logits, dtype=torch.int64)
-    if mask is not None:
-        logits = logits.masked_fill(~_checks.mask(mask, logits), 0.0)
-    if offsets is not None:
-        _checks.offsets(offsets, logits)
-    sizes = _sums(ones, mask, offsets)
-    truth = _checks.per_bag("counts", counts, logits, sizes.shape)
-    if not sizes.numel():
+    bags = Segments(logits, mask, offsets)
+    truth = _checks.per_bag("counts", counts, logits, bags.shape)
+    if not truth.numel():
         raise ValueError(f"`logits` must hold at least one bag; got shape {tuple(logits.shape)}.")
-    if bool(logits.isnan().any()):
+    if bool(bags.present(logits).isnan().any()):
         raise ValueError("`logits` must not be NaN; some are. Look for a division by zero or a diverged training.")
-    wrong = ((truth < 0) | (truth > sizes)).flatten()
-    if bool(wrong.any()):
-        bag = int(wrong.nonzero()[0])
-        raise ValueError(
-            f"`counts` must lie between 0 and the bag's size; bag {bag} has {int(sizes.flatten()[bag])} instances "
-            f"and count {int(truth.flatten()[bag])}."
-        )
+    _checks.counts_fit(truth, bags.sizes)
     return truth
-
-
-def _sums(values: Tensor, mask: Tensor | None, offsets: Tensor | None) -> Tensor:
-    """The sum of each bag's values."""
-    if offsets is None:
-        return (values if mask is None else values.masked_fill(~mask, 0)).sum(-1)
-    sizes = offsets.to(values.device).long().diff()
-    bag = torch.arange(len(sizes), device=values.device).repeat_interleave(sizes)
-    return values.new_zeros(len(sizes)).index_add(0, bag, values)
