@@ -151,6 +151,8 @@ def test_inside_torch_compile(n: int) -> None:
     (gradient,) = torch.autograd.grad(compiled(x), x)
     torch.testing.assert_close(gradient, expected)
     torch.compiler.reset()
+    # The compiler turns the validation of torch.distributions off for the whole process: other tests want it.
+    torch.distributions.Distribution.set_default_validate_args(True)
 
 
 def test_inside_autocast() -> None:
