@@ -19,7 +19,7 @@ class DiscreteLaplace:
     Args:
         scale: above 0, a number or one for each bag.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> kofn.targets.DiscreteLaplace(2.0)(torch.arange(-90, 91)).exp().sum().item()
         1.0

@@ -51,7 +51,7 @@ class Exactly(Target):
     Args:
         counts: (...) or (b,) whole numbers from 0 to the bag's size, or one int for all bags.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> kofn.count_loss(torch.zeros(4), kofn.Exactly(2)).neg().exp()  # 6 of the 16 outcomes of four fair coins
         tensor(0.3750)
@@ -73,7 +73,7 @@ class AtLeast(Target):
     Args:
         low: (...) or (b,) whole numbers, or one int for all bags.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> kofn.count_loss(torch.zeros(4), kofn.AtLeast(1)).neg().exp()
         tensor(0.9375)
@@ -96,7 +96,7 @@ class AtMost(Target):
     Args:
         high: (...) or (b,) whole numbers, or one int for all bags.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> kofn.count_loss(torch.zeros(4), kofn.AtMost(1)).neg().exp()
         tensor(0.3125)
@@ -116,7 +116,7 @@ class Between(Target):
         low: (...) or (b,) whole numbers, or one int for all bags.
         high: (...) or (b,) whole numbers, or one int for all bags.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> kofn.count_loss(torch.zeros(4), kofn.Between(1, 3)).neg().exp()
         tensor(0.8750)
@@ -138,7 +138,7 @@ class OneOf(Target):
             bag its own (fill up with -1: a count that no bag has adds nothing, nor does one that is named twice).
             Or a bool tensor of the shape of `kofn.log_count_distribution`, True at allowed counts.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> kofn.count_loss(torch.zeros(4), kofn.OneOf({0, 4})).neg().exp()  # all alike
         tensor(0.1250)
@@ -173,7 +173,7 @@ class Noisy(Target):
             log-probabilities, such as `kofn.targets.DiscreteLaplace`. Gradients reach its parameters, whose dtype is
             the precision of a torch law. With a density the loss is that of a density and may be negative.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> released = kofn.Noisy(2.6, torch.distributions.Laplace(0.0, 0.5))  # two fair coins: 0, 1 or 2 positives
         >>> density = (0.25 * torch.exp(torch.tensor(-5.2)) + 0.5 * torch.exp(torch.tensor(-3.2))
@@ -212,7 +212,7 @@ class Distributed(Target):
         log_probs: log q, of the shape of `kofn.log_count_distribution`: (..., n + 1) or, broadcasting, (n + 1,);
             ragged: flat (m + b,). -inf where q is 0, as past a bag's size.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> fair = torch.tensor([0.25, 0.5, 0.25]).log()
         >>> torch.allclose(kofn.count_loss(torch.zeros(2), kofn.Distributed(fair)), torch.zeros(()), atol=1e-7)
@@ -242,7 +242,7 @@ class Spread(Target):
     Args:
         counts: (...) or (b,) real numbers from 0 to the bag's size, or one for all bags.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> x = torch.tensor([0.3, -1.0, 2.0])
         >>> torch.allclose(kofn.targets.Spread(2.0).loss(x), kofn.Exactly(2).loss(x))
@@ -281,7 +281,7 @@ def from_proportions(
     Raises:
         ValueError: proportions outside [0, 1], or not whole with rounding="error".
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> kofn.targets.from_proportions(torch.tensor([0.25, 0.5]), 8).counts
         tensor([2, 4])

@@ -35,7 +35,7 @@ def backend() -> Backend:
     It is "native" when the core was built with the installation, unless the environment variable `KOFN_BACKEND` says
     "torch". Tensors on other devices, and tensors inside `torch.func` transforms, always go through "torch".
 
-    Example:
+    Examples:
         >>> import kofn
         >>> kofn.counts.backend() in ("native", "torch")
         True
@@ -50,7 +50,7 @@ def use(name: Backend) -> Iterator[None]:
     Raises:
         ValueError: an implementation that does not exist or that this installation does not have.
 
-    Example:
+    Examples:
         >>> import kofn
         >>> with kofn.counts.use("torch"):
         ...     kofn.counts.backend()

@@ -41,7 +41,7 @@ def log_count_prob(
         TypeError: a tensor of the wrong kind.
         ValueError: shapes that do not fit, both `mask` and `offsets`, offsets that do not run from 0 to m.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> logits = torch.zeros(4, dtype=torch.float64)  # four fair coins
         >>> kofn.log_count_prob(logits, 2).exp()
@@ -89,7 +89,7 @@ def log_count_between(
     Raises:
         TypeError, ValueError: as for `log_count_prob`.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> logits = torch.zeros(4, dtype=torch.float64)
         >>> kofn.log_count_between(logits, 1, 4).exp()  # at least one of four fair coins
@@ -123,7 +123,7 @@ def log_count_distribution(logits: Tensor, *, mask: Tensor | None = None, offset
     Raises:
         TypeError, ValueError: as for `log_count_prob`.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> logits = torch.tensor([0.0, 0.0, 7.0])
         >>> mask = torch.tensor([True, True, False])
@@ -157,7 +157,7 @@ def count_posteriors(
     Raises:
         TypeError, ValueError: as for `log_count_prob`.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> kofn.count_posteriors(torch.tensor([3.0, 3.0, 3.0, 3.0]), 1)  # four alike, one positive
         tensor([0.2500, 0.2500, 0.2500, 0.2500])

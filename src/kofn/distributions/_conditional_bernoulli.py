@@ -39,7 +39,7 @@ class ConditionalBernoulli(Instances):
         TypeError: a parameter or `total_count` of the wrong kind.
         ValueError: neither or both of `probs` and `logits`, shapes that do not fit, a `total_count` that cannot be.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> law = kofn.ConditionalBernoulli(2, logits=torch.tensor([0.0, 0.0, 0.0, torch.inf]))
         >>> law.mean  # the last is sure, the other one may be any of three

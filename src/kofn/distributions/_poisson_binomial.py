@@ -39,7 +39,7 @@ class PoissonBinomial(Instances):
         TypeError: a parameter or mask of the wrong kind.
         ValueError: neither or both of `probs` and `logits`, a shape that does not fit, a value out of its range.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> law = kofn.PoissonBinomial(probs=torch.tensor([0.5, 0.5, 1.0]))
         >>> law.log_prob(torch.arange(4)).exp()

@@ -42,7 +42,7 @@ def count_loss(
         TypeError: a target that is none, tensors of the wrong kind.
         ValueError: shapes that do not fit; counts that no bag of that size has.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> logits = torch.zeros(5)
         >>> offsets = torch.tensor([0, 4, 5])  # a bag of four, a bag of one

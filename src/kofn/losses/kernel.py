@@ -34,7 +34,7 @@ class MutualContaminationKernelMachine:
         penalty_: the chosen penalty.
         scores_: mean held-out loss of each penalty.
 
-    Example:
+    Examples:
         >>> import numpy as np, kofn
         >>> X = np.array([[0.0], [0.1], [1.0], [1.1]])  # a bag of positives, a bag of negatives
         >>> machine = kofn.losses.MutualContaminationKernelMachine(penalties=(0.01,)).fit(X, [1.0, 0.0], [0, 2, 4])

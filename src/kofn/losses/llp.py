@@ -40,7 +40,7 @@ def llp_loss(
         TypeError: counts that are not of an integer dtype.
         ValueError: counts below 0 or above the bag's size; shapes that do not fit.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> x, y = torch.tensor([[0.5], [-2.0]]), torch.tensor([1, 0])
         >>> cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits(x[:, 0], y.float())
@@ -83,7 +83,7 @@ def proportion_loss(
     Raises:
         ValueError: proportions outside [0, 1]; shapes that do not fit.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> kofn.losses.proportion_loss(torch.logit(torch.tensor([0.1, 0.5])), 1.0).neg().exp()
         tensor(0.3000)
@@ -118,7 +118,7 @@ def pair_bags(proportions: Tensor) -> Tensor:
     Returns:
         (p, 2) int64, bags by index, the richer of each pair first.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> kofn.losses.pair_bags(torch.tensor([0.2, 0.9, 0.5, 0.1, 0.6]))
         tensor([[1, 3],
@@ -165,7 +165,7 @@ def mutual_contamination_loss(
     Raises:
         ValueError: no pair of bags with different proportions; shapes that do not fit.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> x = torch.tensor([[3.0], [-1.0]])  # two bags of one, of known labels: the balanced cross-entropy
         >>> loss = kofn.losses.mutual_contamination_loss(x, torch.tensor([1.0, 0.0]))

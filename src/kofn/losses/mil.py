@@ -45,7 +45,7 @@ def mil_loss(
     Raises:
         ValueError: labels other than 0 and 1; shapes that do not fit.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> kofn.losses.mil_loss(torch.zeros(2, 3), torch.tensor([1, 0]), reduction="none").neg().exp()
         tensor([0.8750, 0.1250])
@@ -94,7 +94,7 @@ def pooled_bag_loss(
     Raises:
         ValueError: labels other than 0 and 1, an unknown pool, shapes that do not fit.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> x = torch.logit(torch.tensor([0.1, 0.5]))
         >>> [round(kofn.losses.pooled_bag_loss(x, 1, pool=p).neg().exp().item(), 4) for p in ("max", "mean")]

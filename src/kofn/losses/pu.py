@@ -45,7 +45,7 @@ def pu_loss(
     Raises:
         ValueError: a mixture outside [0, 1], no positive or no unlabelled instance, an unknown match.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> x = torch.zeros(100)  # predicts a half for each: the law of S is the wanted binomial
         >>> loss = kofn.losses.pu_loss(torch.zeros(8), x, 0.5)
@@ -93,7 +93,7 @@ def mixture_proportion(prior: float, labeled_fraction: float) -> float:
     Raises:
         ValueError: numbers outside these bounds.
 
-    Example:
+    Examples:
         >>> import kofn
         >>> kofn.mixture_proportion(0.5, 0.25)  # of 100: 25 labelled; 25 of the other 75 are positive
         0.3333333333333333
@@ -127,7 +127,7 @@ def upu_loss(
     Raises:
         ValueError: a mixture outside [0, 1], no positive or no unlabelled instance, an unknown surrogate.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> kofn.losses.upu_loss(torch.zeros(3), torch.zeros(5), 0.4, surrogate="sigmoid")
         tensor(0.5000)
@@ -171,7 +171,7 @@ def nnpu_loss(
     Raises:
         ValueError: a mixture outside [0, 1], no positive or no unlabelled instance, an unknown surrogate.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> kofn.losses.nnpu_loss(torch.full((3,), 9.0), torch.full((5,), -9.0), 0.4)  # R- is -3.6: held at 0
         tensor(4.9361e-05)
@@ -217,7 +217,7 @@ def cvir_loss(positive_logits: Tensor, unlabeled_logits: Tensor, mixture: float)
     Raises:
         ValueError: a mixture outside [0, 1], no positive or no unlabelled instance.
 
-    Example:
+    Examples:
         >>> import torch, kofn
         >>> x = torch.tensor([-1.0, 5.0, 0.0, 7.0])  # 5 and 7 are ignored
         >>> loss = kofn.losses.cvir_loss(torch.tensor([torch.inf]), x, 0.5)

@@ -31,7 +31,7 @@ def bag_scores(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | 
     Raises:
         TypeError, ValueError: as for `kofn.log_count_prob`.
 
-    Example:
+    Examples:
         >>> import torch
         >>> from kofn import metrics
         >>> metrics.bag_scores(torch.tensor([[0.0, 0.0], [-50.0, -51.0]])).exp()  # 3 : 1, and e^-50 + e^-51
@@ -58,7 +58,7 @@ def expected_count_error(
         TypeError: a tensor of the wrong kind.
         ValueError: shapes that do not fit, counts outside 0 to the bag's size, no bag at all, NaN.
 
-    Example:
+    Examples:
         >>> import torch
         >>> from kofn import metrics
         >>> metrics.expected_count_error(torch.zeros(2, 4), torch.tensor([2, 3]))  # two expected of four
@@ -119,7 +119,7 @@ def count_calibration(
         TypeError: a tensor of the wrong kind.
         ValueError: as for `expected_count_error`; levels that are none or not inside (0, 1).
 
-    Example:
+    Examples:
         >>> import torch
         >>> from kofn import metrics
         >>> seen = metrics.count_calibration(torch.zeros(3, 2), torch.tensor([1, 1, 1]), levels=[0.25, 0.5, 0.75])

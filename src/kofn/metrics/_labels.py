@@ -29,7 +29,7 @@ def auc(labels: _Values, scores: _Values) -> float:
         ValueError: shapes that differ, labels other than 0 and 1, one class only, NaN.
         ImportError: scikit-learn is not there.
 
-    Example:
+    Examples:
         >>> import torch
         >>> from kofn import metrics
         >>> metrics.auc([0, 1, 0, 1], [-2.0, -1.0, 0.5, 3.0])  # three of four pairs in order
@@ -49,7 +49,7 @@ def auc_rounded(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> 
 
     Only for a comparison with the paper's columns; `auc` is the area under the curve.
 
-    Example:
+    Examples:
         >>> from kofn import metrics
         >>> scores = [-2.0, -1.0, -3.0, 3.0]
         >>> metrics.auc([0, 1, 0, 1], scores), metrics.auc_rounded([0, 1, 0, 1], scores)
@@ -72,7 +72,7 @@ def accuracy(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> flo
         ValueError: shapes that differ, labels other than 0 and 1, nothing at all, NaN.
         ImportError: scikit-learn is not there.
 
-    Example:
+    Examples:
         >>> from kofn import metrics
         >>> metrics.accuracy([0, 1, 0, 1], [-2.0, -1.0, 0.5, 3.0])
         0.5
@@ -87,7 +87,7 @@ def balanced_accuracy(labels: _Values, scores: _Values, *, threshold: float = 0.
 
     Arguments and errors as for `accuracy`.
 
-    Example:
+    Examples:
         >>> from kofn import metrics
         >>> metrics.balanced_accuracy([0, 0, 0, 1], [-2.0, -1.0, -3.0, -4.0])
         0.5
@@ -102,7 +102,7 @@ def precision(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> fl
 
     Arguments and errors as for `accuracy`.
 
-    Example:
+    Examples:
         >>> from kofn import metrics
         >>> metrics.precision([0, 1, 0, 1], [2.0, 1.0, -3.0, -4.0])
         0.5
@@ -117,7 +117,7 @@ def recall(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float
 
     Arguments and errors as for `accuracy`.
 
-    Example:
+    Examples:
         >>> from kofn import metrics
         >>> metrics.recall([1, 1, 0, 1, 1], [2.0, 1.0, -3.0, -4.0, 5.0])
         0.75
@@ -132,7 +132,7 @@ def f1(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float:
 
     Arguments and errors as for `accuracy`.
 
-    Example:
+    Examples:
         >>> from kofn import metrics
         >>> metrics.f1([0, 1, 0, 1], [2.0, 1.0, -3.0, -4.0])
         0.5

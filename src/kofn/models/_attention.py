@@ -29,7 +29,7 @@ class AttentionPooling(nn.Module):
         TypeError: tensors of the wrong kind.
         ValueError: shapes that do not fit, both `mask` and `offsets`, offsets that do not run from 0 to m.
 
-    Example:
+    Examples:
         >>> import torch
         >>> from kofn import models
         >>> pooling = models.AttentionPooling(4)
@@ -98,7 +98,7 @@ class GatedAttentionPooling(AttentionPooling):
 
     Arguments, shapes and errors are those of `AttentionPooling`; U has the shape of V and no bias.
 
-    Example:
+    Examples:
         >>> import torch
         >>> from kofn import models
         >>> models.GatedAttentionPooling(4)(torch.randn(2, 3, 4)).shape
@@ -124,7 +124,7 @@ class AttentionMIL(nn.Module):
         instances (m, ...) with `offsets` (b + 1,), or (b, n, ...) with an optional bool `mask` (b, n): logits (b,).
         The encoder never sees a masked instance.
 
-    Example:
+    Examples:
         >>> import torch
         >>> from kofn import models
         >>> model = models.AttentionMIL(models.mnist_convnet()[:-1], models.GatedAttentionPooling(500))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 class Logit(nn.Linear):
     """A linear layer with one output and no dimension for it: (..., features) to logits (...).
 
-    Example:
+    Examples:
         >>> import torch
         >>> from kofn import models
         >>> models.Logit(3)(torch.zeros(5, 3)).shape
@@ -36,7 +36,7 @@ def mlp(inputs: int, hidden: Sequence[int] = (), *, dropout: float = 0.0) -> nn.
     Returns:
         A network from features (..., inputs) to logits (...).
 
-    Example:
+    Examples:
         >>> import torch
         >>> from kofn import models
         >>> models.mlp(10, (32, 8))(torch.zeros(4, 10)).shape
@@ -72,7 +72,7 @@ def mnist_convnet() -> nn.Sequential:
     conv(5)-20, ReLU, maxpool(2), conv(5)-50, ReLU, maxpool(2), fc-500, ReLU, fc-1. ``mnist_convnet()[:-1]`` gives the
     embeddings (m, 500) of the attention baselines.
 
-    Example:
+    Examples:
         >>> import torch
         >>> from kofn import models
         >>> models.mnist_convnet()(torch.zeros(3, 1, 28, 28)).shape
@@ -90,7 +90,7 @@ def colon_convnet() -> nn.Sequential:
     (utayao/Atten_Deep_MIL), the output is one logit, which is what its loss takes. ``colon_convnet()[:-1]`` gives the
     embeddings (m, 512) of the attention baselines.
 
-    Example:
+    Examples:
         >>> import torch
         >>> from kofn import models
         >>> models.colon_convnet()(torch.zeros(3, 3, 27, 27)).shape
@@ -107,7 +107,7 @@ def cifar_resnet18() -> nn.Sequential:
     two residual blocks with 64, 128, 256 and 512 channels, average pooling, one logit. In training mode batch
     normalisation lets the instances of a batch see each other; score them in ``eval()`` mode.
 
-    Example:
+    Examples:
         >>> import torch
         >>> from kofn import models
         >>> models.cifar_resnet18().eval()(torch.zeros(2, 3, 32, 32)).shape
