@@ -91,6 +91,18 @@ def test_vmap_over_counts_alone() -> None:
     torch.testing.assert_close(each, kofn.log_count_distribution(x))
 
 
+def test_vmap_over_masks_alone() -> None:
+    x = bag_of_bags(3, 6)
+    masks = torch.rand(4, 3, 6, generator=torch.Generator().manual_seed(1)) > 0.3
+    functions: list[Callable[[Tensor], Tensor]] = [
+        lambda mask: kofn.log_count_prob(x, 2, mask=mask),
+        lambda mask: kofn.log_count_distribution(x, mask=mask),
+        lambda mask: kofn.count_posteriors(x, 1, mask=mask),
+    ]
+    for function in functions:
+        torch.testing.assert_close(vmap(function)(masks), torch.stack([function(mask) for mask in masks]))
+
+
 @pytest.mark.parametrize("n", [20, 200])
 def test_hessian_is_posterior_covariance_less_prior_variance(n: int) -> None:
     # Against the definition: Cov(y_i, y_j | S) from posteriors of the bag without i.

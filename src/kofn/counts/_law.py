@@ -55,7 +55,7 @@ def log_count_prob(
     """
     shape, offsets = _bags(logits, mask, offsets)
     wanted = _checks.per_bag("counts", counts, logits, shape)
-    return _engine(logits, wanted).log_interval(logits, wanted, None, mask=mask, offsets=offsets)
+    return _engine(logits, wanted, mask).log_interval(logits, wanted, None, mask=mask, offsets=offsets)
 
 
 @eager
@@ -98,7 +98,7 @@ def log_count_between(
     shape, offsets = _bags(logits, mask, offsets)
     lows = _checks.per_bag("low", low, logits, shape)
     highs = _checks.per_bag("high", high, logits, shape)
-    return _engine(logits, lows, highs).log_interval(logits, lows, highs, mask=mask, offsets=offsets)
+    return _engine(logits, lows, highs, mask).log_interval(logits, lows, highs, mask=mask, offsets=offsets)
 
 
 @eager
@@ -131,7 +131,7 @@ def log_count_distribution(logits: Tensor, *, mask: Tensor | None = None, offset
         tensor([0.2500, 0.5000, 0.2500, 0.0000])
     """
     _, offsets = _bags(logits, mask, offsets)
-    return _engine(logits).log_law(logits, mask=mask, offsets=offsets)
+    return _engine(logits, mask).log_law(logits, mask=mask, offsets=offsets)
 
 
 @eager
@@ -164,7 +164,7 @@ def count_posteriors(
     """
     shape, offsets = _bags(logits, mask, offsets)
     wanted = _checks.per_bag("counts", counts, logits, shape)
-    return _engine(logits, wanted).posteriors(logits, wanted, mask=mask, offsets=offsets)
+    return _engine(logits, wanted, mask).posteriors(logits, wanted, mask=mask, offsets=offsets)
 
 
 def _bags(logits: Tensor, mask: Tensor | None, offsets: Tensor | None) -> tuple[tuple[int, ...], Tensor | None]:
@@ -191,6 +191,6 @@ class _Engine(Protocol):
     def posteriors(self, logits: Tensor, counts: Tensor, *, mask: Tensor | None, offsets: Tensor | None) -> Tensor: ...
 
 
-def _engine(*tensors: Tensor) -> _Engine:
+def _engine(*tensors: Tensor | None) -> _Engine:
     """The module that computes: the C++ core where it can, torch everywhere else."""
     return _by_native if backend() == "native" and _native.takes(*tensors) else _by_torch

@@ -63,14 +63,15 @@ def levels() -> list[int]:
     return [bit for bit in (1, 2, 4) if mask & bit]
 
 
-def takes(*tensors: Tensor) -> bool:
+def takes(*tensors: Tensor | None) -> bool:
     """Whether the core can look at these tensors: on the CPU, with memory of their own."""
     try:  # inside torch.func's transforms a tensor has no memory that could be pointed at
         for tensor in tensors:
-            tensor.data_ptr()
+            if tensor is not None and not (tensor.is_cpu and tensor.data_ptr() >= 0):
+                return False
     except RuntimeError:
         return False
-    return tensors[0].is_cpu
+    return True
 
 
 def interval(
