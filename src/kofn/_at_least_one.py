@@ -18,7 +18,7 @@ def none_and_some(logits: Tensor, bags: Segments) -> tuple[Tensor, Tensor]:
     """-log P(S = 0) and -log P(S >= 1) of each bag, float64; +inf with gradient zero where that is impossible."""
     none: Tensor
     some: Tensor
-    none, some = _NoneAndSome.apply(bags.present(logits.double(), -torch.inf), bags)  # type: ignore[no-untyped-call]
+    none, some = _NoneAndSome.apply(bags.present(logits.double(), -torch.inf), bags)
     return none, -some
 
 
