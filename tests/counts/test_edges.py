@@ -193,6 +193,20 @@ def test_an_interval_of_every_count_is_certain() -> None:
     assert (gradient == 0).all()
 
 
+@pytest.mark.parametrize("n", [3, 100])
+def test_the_largest_and_smallest_whole_numbers(n: int) -> None:
+    least, most = torch.iinfo(torch.int64).min, torch.iinfo(torch.int64).max
+    x = torch.zeros(n, dtype=torch.float64)
+    x[0] = INF
+    assert kofn.log_count_between(x, least, most) == 0
+    assert kofn.log_count_between(x, 1, most) == 0
+    assert kofn.log_count_between(x, least, 0) == -INF
+    assert kofn.log_count_between(x, most, least) == -INF
+    for count in (least, most):
+        assert kofn.log_count_prob(x, count) == -INF
+        assert kofn.count_posteriors(x, count).isfinite().all()
+
+
 @pytest.mark.parametrize("n", [3, 40, 300])
 def test_finite_gradients_for_every_finite_logit(n: int) -> None:
     g = torch.Generator().manual_seed(n)

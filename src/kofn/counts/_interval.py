@@ -35,11 +35,11 @@ class Interval:
     def __init__(self, logits: Tensor, low: Tensor, high: Tensor | None, *, second_order: bool = False) -> None:
         self._bags = bags = Undecided.of(logits)
         one = high is None
-        if high is None:
-            self._low = self._high = low - bags.ones
+        if high is None:  # every negative count is as impossible as -1, which cannot overflow
+            self._low = self._high = low.clamp(min=-1) - bags.ones
         else:
-            self._low = (low - bags.ones).clamp(min=0)
-            self._high = torch.minimum(high - bags.ones, bags.size)
+            self._low = (low.clamp(min=-1) - bags.ones).clamp(min=0)
+            self._high = torch.minimum(high.clamp(min=-1) - bags.ones, bags.size)
         self._law: Tree | Window
         if logits.shape[-1] <= LARGEST and not second_order:
             self._law, counts, last = self._tree(one=one)
