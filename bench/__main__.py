@@ -66,6 +66,12 @@ def markdown(rows: Rows) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def section(title: str, rows: Rows) -> str:
+    """A heading and a table, which the documentation can take by its name."""
+    name = title.lower()
+    return f"## {title}\n\n<!-- --8<-- [start:{name}] -->\n{markdown(rows)}\n<!-- --8<-- [end:{name}] -->"
+
+
 def show(console: Console, title: str, rows: Rows) -> None:
     table = Table(title=title)
     for name in rows[0]:
@@ -79,22 +85,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="run only the speed cases whose name contains this")
     parser.add_argument("--seconds", type=float, default=2.0, help="time to spend on each case")
+    parser.add_argument(
+        "--turn", type=float, default=5.0, help="milliseconds of calls in a row; 0: one call, cold caches"
+    )
     parser.add_argument("--out", type=Path, default=Path("bench/latest"), help="where .md and .json go")
     options = parser.parse_args()
     torch.set_num_threads(1)
     console = Console()
     chosen = [(case, runs) for case, runs in speed.cases() if options.only in case]
-    times = {case: speed.medians(runs, seconds=options.seconds) for case, runs in track(chosen, "speed")}
+    times = {
+        case: speed.medians(runs, seconds=options.seconds, turn=options.turn / 1e3)
+        for case, runs in track(chosen, "speed")
+    }
     errors = dict(accuracy.cases())
     tables = {"Speed": speed_rows(times), "Accuracy": accuracy_rows(errors)}
     for title, rows in tables.items():
         show(console, title, rows)
     notes = (
-        "Medians of runs that take turns of 5 ms in one process. The columns of the others say how many times as long "
-        "as kofn they take; `*` computes values only, without a gradient, while kofn and Algorithm 1 also go backward; "
-        "`-` was not run. Errors of log p are relative to max(1, |log p|), of gradients absolute, against 50 digits."
+        f"Medians of runs that take turns of {options.turn:g} ms in one process (0: one call). The columns of the "
+        "others say how many times as long as kofn they take; `*` computes values only, without a gradient, while kofn "
+        "and Algorithm 1 also go backward; `-` was not run. Errors of log p are relative to max(1, |log p|), of "
+        "gradients absolute, against 50 digits."
     )
-    text = "\n\n".join([f"{machine()}.", notes, *(f"## {title}\n\n{markdown(rows)}" for title, rows in tables.items())])
+    text = "\n\n".join([f"{machine()}.", notes, *(section(title, rows) for title, rows in tables.items())])
     record = {"machine": machine(), "milliseconds": times, "errors": errors, "contenders": speed.NAMES}
     for suffix, content in ((".md", text + "\n"), (".json", json.dumps(record, indent=1) + "\n")):
         target = options.out.with_suffix(suffix)

@@ -37,11 +37,11 @@ NAMES = {
 }
 
 
-def medians(runs: Runs, *, seconds: float = 2.0) -> dict[str, float]:
+def medians(runs: Runs, *, seconds: float = 2.0, turn: float = 5e-3) -> dict[str, float]:
     """Milliseconds of each run: medians over rounds in which each has its turn, about `seconds` in all.
 
-    A turn is at least 5 ms of calls in a row: in training, too, a loss is called again and again. One call between
-    other programs' would mostly measure how long it takes to bring the caches back.
+    A turn is at least `turn` seconds of calls in a row. With 0 it is one call, right after the other contenders': then
+    every call starts with cold caches, which costs the short ones most. A training loop is somewhere between the two.
     """
     runs = {**runs, "kofn in torch": in_torch(runs["kofn"])}
     samples: dict[str, list[float]] = {name: [] for name in runs}
@@ -50,10 +50,14 @@ def medians(runs: Runs, *, seconds: float = 2.0) -> dict[str, float]:
     start = time.perf_counter()
     while time.perf_counter() - start < seconds or min(map(len, samples.values())) < 3:
         for name, run in runs.items():
-            turn = time.perf_counter()
-            while (before := time.perf_counter()) < turn + 5e-3:
+            start_of_turn = before = time.perf_counter()
+            while True:
                 run()
-                samples[name].append(1e3 * (time.perf_counter() - before))
+                now = time.perf_counter()
+                samples[name].append(1e3 * (now - before))
+                if now >= start_of_turn + turn:
+                    break
+                before = now
         if time.perf_counter() - start > 10 * seconds:
             break
     return {name: statistics.median(times) for name, times in samples.items()}

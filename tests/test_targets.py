@@ -265,5 +265,5 @@ def test_large_bags_of_every_kind() -> None:
 def test_immutable() -> None:
     target = kofn.Exactly(2)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        target.counts = 3  # type: ignore[misc]
+        target.counts = 3  # type: ignore[misc]  # wrong on purpose
     assert all(issubclass(getattr(targets, name), Target) for name in ("Exactly", "AtMost", "Noisy", "Spread"))

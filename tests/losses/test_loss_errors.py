@@ -34,7 +34,7 @@ NONE: Any = None
         (lambda: kofn.count_loss(X, kofn.Exactly(1), reduction=WRONG), ValueError, "`reduction` must be one of"),
         (lambda: kofn.count_loss(X, kofn.AtLeast(torch.tensor([0.5, 1]))), TypeError, "`low` must be whole numbers"),
         (lambda: kofn.count_loss(X, kofn.OneOf(torch.ones(3, 2).long())), ValueError, "`allowed` must hold one number"),
-        (lambda: kofn.count_loss(X, kofn.OneOf([0.5])), TypeError, "`allowed` must be whole numbers"),  # type: ignore[list-item]
+        (lambda: kofn.count_loss(X, kofn.OneOf([0.5])), TypeError, "`allowed` must be whole numbers"),  # type: ignore[list-item]  # wrong on purpose
         (lambda: kofn.count_loss(X, kofn.OneOf(torch.ones(3).bool())), ValueError, r"`allowed` must have an entry for each count, \(..., n \+ 1\), here \(2, 4\); got \(3,\)"),
         (lambda: kofn.count_loss(X, kofn.Distributed(torch.zeros(3))), ValueError, r"`log_probs` must have an entry for each count.*\(2, 4\)"),
         (lambda: kofn.count_loss(X, kofn.Distributed(torch.full((4,), 0.25))), ValueError, "`log_probs` must be logarithms.*bag 0 sum to 5.136.*log_softmax"),

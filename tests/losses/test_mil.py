@@ -70,7 +70,7 @@ class TestPooling:
             "logsumexp": torch.sigmoid(torch.log((1 / 9 + 1 + 7 / 3) / torch.tensor(3.0, dtype=torch.float64))),
         }
         for pool, probability in by_hand.items():
-            loss = losses.pooled_bag_loss(x, y, pool=pool)  # type: ignore[arg-type]
+            loss = losses.pooled_bag_loss(x, y, pool=pool)  # type: ignore[arg-type]  # a str from parametrize
             torch.testing.assert_close(loss, binary_cross_entropy(probability, y), rtol=1e-13, atol=0)
 
     def test_between_the_mean_and_the_maximum(self) -> None:
@@ -94,4 +94,4 @@ class TestPooling:
 
     def test_unknown(self) -> None:
         with pytest.raises(ValueError, match="`pool` must be one of 'max', 'mean', 'logsumexp'; got 'min'"):
-            losses.pooled_bag_loss(torch.zeros(3), 1, pool="min")  # type: ignore[arg-type]
+            losses.pooled_bag_loss(torch.zeros(3), 1, pool="min")  # type: ignore[arg-type]  # wrong on purpose
