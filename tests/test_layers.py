@@ -13,6 +13,8 @@ ROOT = Path(kofn.__file__).parent
 
 # Each layer may import from the lines above it, never from those below; modules of a line may share.
 LAYERS = [
+    ["_checks._tensors", "_checks._options"],
+    ["_checks._labels"],
     ["_checks"],
     ["counts._bags", "counts._tilt", "counts._eager", "counts._layout", "counts._native"],
     ["counts._tree", "counts._window"],
