@@ -13,7 +13,7 @@ ROOT = Path(kofn.__file__).parent
 
 # Each layer may import from the lines above it, never from those below; modules of a line may share.
 LAYERS = [
-    ["_checks._tensors", "_checks._options"],
+    ["_checks._tensors", "_checks._options", "_checks._data"],
     ["_checks._labels"],
     ["_checks"],
     ["counts._bags", "counts._tilt", "counts._eager", "counts._layout", "counts._native"],
@@ -25,7 +25,7 @@ LAYERS = [
     ["counts._law"],
     ["counts"],
     ["_segments"],
-    ["_at_least_one", "_discrete_laplace"],
+    ["_at_least_one", "_discrete_laplace", "bags"],
     ["distributions._instances", "models._networks", "metrics._labels", "metrics._counts", "targets"],
     ["distributions._poisson_binomial", "distributions._conditional_bernoulli", "models._attention"],
     ["distributions._divergences"],

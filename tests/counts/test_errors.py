@@ -40,7 +40,7 @@ O = torch.tensor([0, 2, 5])  # noqa: E741
         (lambda: kofn.log_count_prob(FLAT, K, offsets=O.float()), TypeError, "`offsets` must be int64"),
         (lambda: kofn.log_count_prob(FLAT, K, offsets=O[None]), ValueError, r"`offsets` must have shape \(bags \+ 1,\)"),
         (lambda: kofn.log_count_prob(FLAT, K, offsets=O[:0]), ValueError, r"`offsets` must have shape \(bags \+ 1,\)"),
-        (lambda: kofn.log_count_prob(FLAT, K, offsets=O[:2]), ValueError, "number of logits, 5; they run from 0 to 2"),
+        (lambda: kofn.log_count_prob(FLAT, K, offsets=O[:2]), ValueError, "number of instances, 5; they run from 0 to 2"),
         (lambda: kofn.log_count_prob(FLAT, K, offsets=O + 1), ValueError, "they run from 1 to 6"),
         (
             lambda: kofn.log_count_distribution(FLAT, offsets=torch.tensor([0, 4, 2, 5])),

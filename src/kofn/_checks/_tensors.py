@@ -132,8 +132,8 @@ def offsets(value: object, like: Tensor) -> Tensor:
     host = tensor.detach().to("cpu", torch.int64)  # the sizes of bags are shapes: the host must know them
     if host[0] != 0 or host[-1] != len(like):
         raise ValueError(
-            f"`offsets` must start at 0 and end at the number of logits, {len(like)}; they run from {int(host[0])} to "
-            f"{int(host[-1])}. Unlike torch.nn.EmbeddingBag's default, the last offset is always included."
+            f"`offsets` must start at 0 and end at the number of instances, {len(like)}; they run from {int(host[0])} "
+            f"to {int(host[-1])}. Unlike torch.nn.EmbeddingBag's default, the last offset is always included."
         )
     sizes = host.diff()
     if bool((sizes < 0).any()):
