@@ -26,7 +26,7 @@ LAYERS = [
     ["counts"],
     ["_segments"],
     ["_at_least_one", "_discrete_laplace", "bags"],
-    ["distributions._instances", "models._networks", "metrics._labels", "metrics._counts", "targets"],
+    ["distributions._instances", "models._networks", "metrics._labels", "metrics._counts", "targets", "batches"],
     ["distributions._poisson_binomial", "distributions._conditional_bernoulli", "models._attention"],
     ["distributions._divergences"],
     ["losses.count"],

@@ -129,13 +129,23 @@ class Bags:
             [5, 0, 1]
         """
         chosen = torch.arange(len(self))[which if isinstance(which, slice) else _checks.which_bags(which, len(self))]
-        sizes = self.sizes[chosen]
+        index, offsets = self.gather(chosen)
+        return Bags(index, offsets, names=[self.names[bag] for bag in chosen.tolist()])
+
+    def gather(self, which: Tensor) -> tuple[Tensor, Tensor]:
+        """Positions of the instances of some bags, one bag after the other, and their offsets: a batch's, unchecked.
+
+        Args:
+            which: (k,) int64 positions of bags.
+
+        Returns:
+            index (m,) and offsets (k + 1,).
+        """
+        sizes = self.sizes[which]
         offsets = _offsets(sizes)
-        # Instance k of the result lies k - offsets[bag] behind the start of its bag.
-        shift = (self.offsets[chosen] - offsets[:-1]).repeat_interleave(sizes)
-        return Bags(
-            self.index[shift + torch.arange(len(shift))], offsets, names=[self.names[bag] for bag in chosen.tolist()]
-        )
+        # Instance i of the result lies i - offsets[bag] behind the start of its bag.
+        shift = (self.offsets[which] - offsets[:-1]).repeat_interleave(sizes)
+        return self.index[shift + torch.arange(len(shift))], offsets
 
     def bag_of(self) -> Tensor:
         """The bag of each entry of `index`, (m,)."""

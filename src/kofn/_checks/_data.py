@@ -127,3 +127,48 @@ def one_value(name: str, values: Tensor, first: Tensor, bag_of: Tensor, names: S
             f"`{name}` must be the same on all instances of a bag; bag {names[bag]!r} has {first[bag].tolist()} and "
             f"{values[row].tolist()}. It is the bag's label, repeated; labels of instances average with bags.mean."
         )
+
+
+def bags_fit(index: Tensor, sizes: Tensor, names: Sequence[Any], instances: Tensor, labels: Tensor) -> None:
+    """Bags of instances that are there, none empty, with a label each."""
+    needed = int(index.max()) + 1 if len(index) else 0
+    if instances.dim() == 0 or len(instances) < needed:
+        raise ValueError(
+            f"`instances` must have a row for each position in `bags`, at least {needed}; "
+            f"got shape {tuple(instances.shape)}."
+        )
+    if not len(sizes):
+        raise ValueError("`bags` must hold at least one bag; got none.")
+    if bool((sizes == 0).any()):
+        raise ValueError(
+            f"`bags` must not be empty; bag {names[int((sizes == 0).nonzero()[0])]!r} has no instance. "
+            f"There is nothing to learn from it: leave it out with bags.select(bags.sizes > 0)."
+        )
+    if labels.dim() == 0 or len(labels) != len(sizes):
+        raise ValueError(
+            f"`labels` must have one row for each of the {len(sizes)} bags; got shape {tuple(labels.shape)}. "
+            f"Labels that are repeated on instances: bags.common(labels)."
+        )
+
+
+def positives_and_others(labeled: Tensor, instances: int) -> None:
+    """A mask of labelled positives, some and not all."""
+    if labeled.dtype != torch.bool or labeled.shape != (instances,):
+        raise ValueError(
+            f"`labeled` must be bool of shape ({instances},), True for the labelled positives; got {labeled.dtype} "
+            f"of shape {tuple(labeled.shape)}. From labels 1 and -1: y == 1."
+        )
+    if not bool(labeled.any()) or bool(labeled.all()):
+        raise ValueError(
+            f"`labeled` must have labelled positives and unlabelled instances; got {int(labeled.sum())} labelled of "
+            f"{instances}."
+        )
+
+
+def one_of_two(first: str, a: int | None, second: str, b: int | None) -> None:
+    """One of two sizes, at least 1."""
+    if (a is None) == (b is None):
+        raise ValueError(f"either `{first}` or `{second}` must be given, not both; got {a} and {b}.")
+    name, value = (first, a) if a is not None else (second, b)
+    if not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"`{name}` must be a whole number, at least 1; got {value!r}.")

@@ -1,0 +1,309 @@
+"""Batches of bags: gathered in one go, the same in every run, on one process or many.
+
+A sampler plans an epoch from its seed and the epoch's number alone, so that every process of a distributed run knows
+the whole plan and takes its part of each step, and a run that was cut off goes on as if nothing had happened. Each
+batch carries its share of its step's bags; weighted by it, the gradients of processes and of accumulated batches add
+up to the gradient of the whole step, however uneven the parts are.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heappush
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset, Sampler
+
+from kofn import _checks
+from kofn.bags import Bags
+
+__all__ = ["BagDataset", "BagSampler", "Batch", "Draw", "PUDataset", "PUSampler", "StepSampler"]
+
+
+class Batch(NamedTuple):
+    """Some bags of instances.
+
+    Attributes:
+        instances: (m, ...) one bag after the other.
+        offsets: (b + 1,) bag j is ``instances[offsets[j]:offsets[j + 1]]``.
+        labels: (b, ...) of the bags. Of a batch for PU learning: how many instances, the first ones of each bag, are
+            labelled positives; the others are unlabelled.
+        share: the batch's part of its step's bags.
+    """
+
+    instances: Tensor
+    offsets: Tensor
+    labels: Tensor
+    share: float = 1.0
+
+
+class Draw(NamedTuple):
+    """What a batch is made of: positions of bags (of instances, for PU learning), its share of the step."""
+
+    items: Tensor
+    share: float = 1.0
+    positives: int = 0
+
+
+class BagDataset(Dataset[Batch]):
+    """Bags with their labels; a batch of any size costs one indexing call.
+
+    Args:
+        instances: (n, ...) tensor or array, of any dtype; not copied.
+        bags: positions of the bags' instances; bags may overlap, none may be empty.
+        labels: (b, ...) one for each bag.
+        transform: applied to the instances of each batch, such as a conversion of bytes or an augmentation.
+
+    Raises:
+        ValueError: an empty bag, positions beyond the instances, another number of labels.
+
+    Examples:
+        >>> import torch, kofn
+        >>> from kofn.batches import BagDataset
+        >>> data = BagDataset(torch.arange(5.0), kofn.Bags.from_sizes([2, 3]), torch.tensor([1, 0]))
+        >>> data.__getitems__([1, 0])
+        Batch(instances=tensor([2., 3., 4., 0., 1.]), offsets=tensor([0, 3, 5]), labels=tensor([0, 1]), share=1.0)
+
+    Any torch `DataLoader` takes it with ``collate_fn=BagDataset.collate``: a batch comes whole.
+    """
+
+    def __init__(
+        self, instances: Any, bags: Bags, labels: Any, *, transform: Callable[[Tensor], Tensor] | None = None
+    ) -> None:
+        self.instances = torch.as_tensor(instances)
+        self.bags = bags
+        self.labels = torch.as_tensor(labels)
+        self.transform = transform
+        _checks.bags_fit(bags.index, bags.sizes, bags.names, self.instances, self.labels)
+
+    def __len__(self) -> int:
+        return len(self.bags)
+
+    def __getitem__(self, bag: int) -> Batch:
+        return self.__getitems__([bag])
+
+    def __getitems__(self, draw: Draw | list[int]) -> Batch:
+        items, share, _ = draw if isinstance(draw, Draw) else Draw(torch.tensor(draw, dtype=torch.int64))
+        index, offsets = self.bags.gather(items)
+        instances = self.instances[index]
+        return Batch(self.transform(instances) if self.transform else instances, offsets, self.labels[items], share)
+
+    @staticmethod
+    def collate(batch: Batch) -> Batch:
+        """The batch itself: it was gathered whole."""
+        return batch
+
+
+class PUDataset(Dataset[Batch]):
+    """Labelled positives and unlabelled instances, of which a `PUSampler` makes a new bag each time.
+
+    Args:
+        instances: (n, ...) tensor or array, of any dtype; not copied.
+        labeled: (n,) bool, True for the labelled positives; both kinds must be there.
+        transform: applied to the instances of each batch.
+
+    Examples:
+        >>> import torch
+        >>> from kofn.batches import Draw, PUDataset
+        >>> data = PUDataset(torch.arange(4.0), torch.tensor([True, False, False, False]))
+        >>> data.__getitems__(Draw(torch.tensor([0, 2, 3]), positives=1))
+        Batch(instances=tensor([0., 2., 3.]), offsets=tensor([0, 3]), labels=tensor([1]), share=1.0)
+    """
+
+    def __init__(self, instances: Any, labeled: Any, *, transform: Callable[[Tensor], Tensor] | None = None) -> None:
+        self.instances = torch.as_tensor(instances)
+        self.labeled = torch.as_tensor(labeled)
+        self.transform = transform
+        _checks.positives_and_others(self.labeled, len(self.instances))
+
+    def __len__(self) -> int:
+        return len(self.instances)
+
+    def __getitems__(self, draw: Draw) -> Batch:
+        instances = self.instances[draw.items]
+        return Batch(
+            self.transform(instances) if self.transform else instances,
+            torch.tensor([0, len(draw.items)]),
+            torch.tensor([draw.positives]),
+            draw.share,
+        )
+
+    collate = staticmethod(BagDataset.collate)
+
+
+class StepSampler(Sampler[Draw]):
+    """Plans each epoch from a seed and the epoch's number, and yields the batches of one process.
+
+    A step is what one update of the weights sees: at most processes * accumulate batches, of which each process takes
+    `accumulate` one after the other. Where a step has too few, a process repeats the step's first one with share 0, so
+    that all processes make the same number of batches.
+
+    Args:
+        shuffle: a new order for each epoch.
+        seed: of the orders.
+        processes: how many there are.
+        process: which this is, from 0.
+        accumulate: batches of a process in one step.
+    """
+
+    def __init__(
+        self, *, shuffle: bool = True, seed: int = 0, processes: int = 1, process: int = 0, accumulate: int = 1
+    ) -> None:
+        self.shuffle, self.seed, self.epoch = shuffle, seed, 0
+        self.processes, self.process, self.accumulate = processes, process, accumulate
+        self.sampler = self  # Lightning tells the epoch to `loader.batch_sampler.sampler` only
+
+    def set_epoch(self, epoch: int) -> None:
+        """Which epoch comes next; Lightning calls this."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[Draw]:
+        # A generator: it looks at the epoch when the first batch is asked for. A trainer that resumes calls iter()
+        # before it tells the epoch.
+        order = np.random.SeedSequence([self.seed, self.epoch]).generate_state(1, np.uint64)
+        generator = torch.Generator().manual_seed(int(order[0] >> np.uint64(1)))
+        for step in self._steps(generator):
+            total = sum(bags for _, bags in step)
+            for turn in range(self.accumulate):
+                mine = turn * self.processes + self.process
+                draw, bags = step[mine] if mine < len(step) else (step[0][0], 0)
+                yield draw._replace(share=bags / total)
+
+    @property
+    def parts(self) -> int:
+        """Batches of a step."""
+        return self.processes * self.accumulate
+
+    @abstractmethod
+    def _steps(self, generator: torch.Generator) -> Iterator[list[tuple[Draw, int]]]:
+        """For each step its draws, at most `parts`, each with its number of bags."""
+
+    def _order(self, length: int, generator: torch.Generator) -> Tensor:
+        return torch.randperm(length, generator=generator) if self.shuffle else torch.arange(length)
+
+
+class BagSampler(StepSampler):
+    """Steps of so many bags, or batches of at most so many instances.
+
+    Args:
+        sizes: (b,) sizes of the bags.
+        bags: bags in a step, shared by its batches; the last step has what is left over.
+        instances: instances in a batch at most, in place of `bags`; a larger bag is a batch of its own. The number of
+            batches is the same in every epoch.
+        **plan: as for `StepSampler`.
+
+    Examples:
+        >>> import torch
+        >>> from kofn.batches import BagSampler
+        >>> sizes = torch.tensor([3, 1, 2, 5])
+        >>> [draw.items.tolist() for draw in BagSampler(sizes, bags=3, shuffle=False)]
+        [[0, 1, 2], [3]]
+        >>> [draw.items.tolist() for draw in BagSampler(sizes, instances=5, shuffle=False)]
+        [[0, 1], [2], [3]]
+    """
+
+    def __init__(self, sizes: Tensor, *, bags: int | None = None, instances: int | None = None, **plan: Any) -> None:
+        super().__init__(**plan)
+        _checks.one_of_two("bags", bags, "instances", instances)
+        self.sizes = sizes.numpy()
+        self.bags, self.instances = bags, instances
+        self._batches = 0
+        if instances is not None:
+            self._batches = most_batches(self.sizes, instances) if self.shuffle else len(cut(self.sizes, instances, 1))
+
+    def __len__(self) -> int:
+        steps = -(-len(self.sizes) // self.bags) if self.bags is not None else -(-self._batches // self.parts)
+        return steps * self.accumulate
+
+    def _steps(self, generator: torch.Generator) -> Iterator[list[tuple[Draw, int]]]:
+        order = self._order(len(self.sizes), generator)
+        if self.bags is not None:
+            for step in order.split(self.bags):
+                parts = step.tensor_split(min(self.parts, len(step)))
+                yield [(Draw(part), len(part)) for part in parts]
+            return
+        ends = cut(self.sizes[order.numpy()], int(self.instances or 0), self._batches)
+        batches = [(Draw(part), len(part)) for part in order.tensor_split(ends[:-1].tolist())]
+        for start in range(0, len(batches), self.parts):
+            yield batches[start : start + self.parts]
+
+
+class PUSampler(StepSampler):
+    """Deals the unlabelled instances into bags of about the same size, each with as many labelled positives.
+
+    There are ceil(unlabelled / size) bags an epoch, whose sizes differ by one at most: no small bag is left over, whose
+    count would say less. Positives are dealt likewise, over and over if there are too few.
+
+    Args:
+        labeled: (n,) bool, True for the labelled positives.
+        size: unlabelled instances in a bag, at most.
+        positives: labelled positives in a bag; by default `size`, or all if there are fewer.
+        **plan: as for `StepSampler`. Each batch is one bag.
+
+    Examples:
+        >>> import torch
+        >>> from kofn.batches import PUSampler
+        >>> labeled = torch.tensor([True, False, False, False, True])
+        >>> [(draw.items.tolist(), draw.positives) for draw in PUSampler(labeled, size=2, positives=1, shuffle=False)]
+        [([0, 1, 2], 1), ([4, 3], 1)]
+    """
+
+    def __init__(self, labeled: Tensor, *, size: int = 200, positives: int | None = None, **plan: Any) -> None:
+        super().__init__(**plan)
+        self.known, self.unknown = labeled.nonzero().flatten(), (~labeled).nonzero().flatten()
+        self.bags = -(-len(self.unknown) // size)
+        self.positives = min(size, len(self.known)) if positives is None else positives
+
+    def __len__(self) -> int:
+        return -(-self.bags // self.parts) * self.accumulate
+
+    def _steps(self, generator: torch.Generator) -> Iterator[list[tuple[Draw, int]]]:
+        unknown = self.unknown[self._order(len(self.unknown), generator)].tensor_split(self.bags)
+        rounds = -(-self.bags * self.positives // len(self.known))
+        known = torch.cat([self.known[self._order(len(self.known), generator)] for _ in range(rounds)])
+        draws = [
+            (Draw(torch.cat([positive, bag]), positives=len(positive)), 1)
+            for positive, bag in zip(known.split(self.positives), unknown, strict=False)
+        ]
+        for start in range(0, len(draws), self.parts):
+            yield draws[start : start + self.parts]
+
+
+def cut(sizes: np.ndarray[Any, np.dtype[np.int64]], most: int, batches: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Ends of consecutive batches of at most `most` instances, filled one after the other.
+
+    If they are fewer than `batches`, those with the most bags are halved until they are as many.
+    """
+    ends = np.cumsum(sizes)
+    stops: list[int] = []
+    while not stops or stops[-1] < len(sizes):
+        start = stops[-1] if stops else 0
+        full = int(np.searchsorted(ends, (ends[start - 1] if start else 0) + most, side="right"))
+        stops.append(max(full, start + 1))
+    # The fullest first (by number of bags), until there are enough.
+    heap = [(start - stop, start, stop) for start, stop in zip([0, *stops], stops, strict=False)]
+    heapify(heap)
+    while len(heap) < batches:
+        _, start, stop = heappop(heap)
+        middle = (start + stop) // 2
+        heappush(heap, (start - middle, start, middle))
+        heappush(heap, (middle - stop, middle, stop))
+    return np.sort(np.array([stop for _, _, stop in heap], dtype=np.int64))
+
+
+def most_batches(sizes: np.ndarray[Any, np.dtype[np.int64]], most: int) -> int:
+    """How many batches of at most `most` instances bags of these sizes can need, in any order.
+
+    Let T be all instances. A batch is closed because the next bag does not fit, so two neighbouring batches have more
+    than `most` together: there are at most 2 ceil(T / most) - 1. And if no bag is larger than s <= most, a closed batch
+    has at least most - s + 1, so there are at most ceil(T / (most - s + 1)).
+    """
+    total, largest = int(sizes.sum()), int(sizes.max(initial=0))
+    bounds = [len(sizes), 2 * -(-total // most) - 1]
+    if largest <= most:
+        bounds.append(-(-total // (most - largest + 1)))
+    return max(1, min(bounds))
