@@ -35,6 +35,10 @@ LAYERS = [
     ["losses.modules"],
     ["distributions", "losses", "metrics", "models"],
     [""],
+    ["training._objectives", "training._stopping"],
+    ["training._module", "training._data"],
+    ["training._fit"],
+    ["training"],
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 

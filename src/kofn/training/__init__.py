@@ -1,0 +1,34 @@
+"""Training on bags with Lightning: one module, one data module, the paper's stopping rules, one call to fit."""
+
+from kofn.training._data import CountData
+from kofn.training._fit import fit
+from kofn.training._module import CountModule
+from kofn.training._objectives import (
+    BagObjective,
+    ContaminationObjective,
+    CountObjective,
+    Objective,
+    PooledObjective,
+    ProportionObjective,
+    PUObjective,
+    between,
+)
+from kofn.training._stopping import ByLoss, ByLossAndError, ByPrior, StoppingRule
+
+__all__ = [
+    "BagObjective",
+    "ByLoss",
+    "ByLossAndError",
+    "ByPrior",
+    "ContaminationObjective",
+    "CountData",
+    "CountModule",
+    "CountObjective",
+    "Objective",
+    "PUObjective",
+    "PooledObjective",
+    "ProportionObjective",
+    "StoppingRule",
+    "between",
+    "fit",
+]

@@ -1,0 +1,163 @@
+"""The LightningModule of every count-based task: any network of instances, any objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from lightning.pytorch import LightningModule
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from kofn.batches import Batch
+from kofn.models import AttentionMIL
+from kofn.training._objectives import Objective
+from kofn.training._stopping import ByLoss, StoppingRule
+
+
+class CountModule(LightningModule):
+    """Trains a network of instances on labels of bags.
+
+        loss of a step = mean over its bags of objective + l1 * sum |weights|
+
+    The mean is that of the whole step, over processes and accumulated batches, however uneven they are. The logits are
+    taken to float32 before the objective sees them, whatever the precision of the network. Once an epoch the training
+    loss, the validation loss and the rule's criterion are logged (``train_loss``, ``val_loss``, ``criterion``), and the
+    weights with the smallest criterion are kept in memory; at the end of `fit` they are put back.
+
+    Args:
+        network: from instances (m, ...) to one logit each, (m,) or (m, 1); or a `kofn.models.AttentionMIL`.
+        objective: from (logits, labels, offsets) to losses of bags.
+        rule: when the network is at its best.
+        lr: learning rate.
+        weight_decay: of Adam, so on the squares of the weights.
+        l1: factor of the sum of absolute weights (of matrices and kernels, not of biases).
+        optimizer: from parameters to an optimizer, in place of Adam with `lr` and `weight_decay`.
+        seed: of what is random inside an epoch (dropout): torch's stream is set from it when an epoch starts, so that
+            a run that was cut off goes on the same. None leaves torch's stream alone.
+
+    Attributes:
+        history: a dict for each epoch: epoch, train_loss and, with validation data, val_loss and criterion.
+        best_epoch: the epoch whose weights were kept.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        objective: Objective,
+        *,
+        rule: StoppingRule | None = None,
+        lr: float = 1e-3,
+        weight_decay: float = 0.0,
+        l1: float = 0.0,
+        optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.network, self.objective, self.rule = network, objective, rule or ByLoss()
+        self.lr, self.weight_decay, self.l1, self.optimizer, self.seed = lr, weight_decay, l1, optimizer, seed
+        self.history: list[dict[str, float]] = []
+        self.best_epoch: int | None = None
+        self._best: dict[str, Tensor] = {}
+        self._sums = torch.zeros(2, dtype=torch.float64)  # of training losses and of bags
+        self._valid: Tensor | None = None  # of validation losses, of bags, and what the rule measures
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Logits (m,) of the instances of a batch, or (b,) of its bags from a network that pools; float32."""
+        dtype = next((p.dtype for p in self.network.parameters()), torch.float32)
+        x = batch.instances.to(dtype) if batch.instances.is_floating_point() else batch.instances
+        if isinstance(self.network, AttentionMIL):
+            logits: Tensor = self.network(x, offsets=batch.offsets)
+            return logits.float()
+        return one_logit(self.network(x), len(x)).float()
+
+    def training_step(self, batch: Batch, _: int) -> Tensor:
+        losses = self.objective(self(batch), batch.labels, batch.offsets)
+        loss = losses.mean()
+        bags = len(batch.labels) if batch.share else 0
+        self._sums = self._sums.to(loss.device) + torch.stack([loss.detach() * bags, loss.new_tensor(bags)])
+        # Lightning averages over processes and accumulated batches; `share` asks for the sum.
+        loss = loss * (batch.share * self.trainer.world_size * self.trainer.accumulate_grad_batches)
+        return loss + self.l1 * self._absolute_weights() if self.l1 else loss
+
+    def _absolute_weights(self) -> Tensor:
+        return torch.stack([p.abs().sum() for p in self.network.parameters() if p.dim() > 1]).sum()
+
+    def validation_step(self, batch: Batch, _: int) -> None:
+        if not batch.share:  # a repetition, so that processes keep step
+            return
+        logits = self(batch)
+        loss = self.objective(logits, batch.labels, batch.offsets).mean().double()
+        bags = len(batch.labels)
+        measured = self.rule.measure(logits, batch.labels, batch.offsets)
+        sums = torch.cat([torch.stack([loss * bags, loss.new_tensor(bags)]), measured])
+        self._valid = sums if self._valid is None else self._valid + sums
+
+    def on_validation_epoch_end(self) -> None:
+        if self._valid is None:
+            return
+        sums = self._total(self._valid)
+        self._valid = None
+        loss = float(sums[0] / sums[1])
+        together = self.trainer.world_size > 1
+        self.log_dict({"val_loss": loss, "criterion": self.rule.criterion(loss, sums[2:])}, sync_dist=together)
+
+    def on_train_epoch_start(self) -> None:
+        self._sums = torch.zeros_like(self._sums)
+        if self.seed is not None:
+            key = np.random.SeedSequence([self.seed, self.current_epoch, self.global_rank, 1])  # 1: not the sampler's
+            torch.manual_seed(int(key.generate_state(1, np.uint64)[0] >> np.uint64(1)))
+
+    def on_train_epoch_end(self) -> None:
+        total, bags = self._total(self._sums).tolist()
+        loss = total / max(bags, 1)
+        self.log("train_loss", loss, prog_bar=True, sync_dist=self.trainer.world_size > 1)
+        if not np.isfinite(loss):
+            raise ValueError(
+                f"the training loss became {loss} in epoch {self.current_epoch}. Lower `lr`, scale the features, or "
+                f"look for labels that no bag of that size can have."
+            )
+        record = {"epoch": self.current_epoch, "train_loss": loss}
+        seen = self.trainer.callback_metrics
+        if "criterion" in seen:
+            record |= {name: float(seen[name]) for name in ("val_loss", "criterion")}
+            earlier = [entry["criterion"] for entry in self.history if "criterion" in entry]
+            if not earlier or record["criterion"] < min(earlier):
+                self.best_epoch = self.current_epoch
+                self._best = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
+        self.history.append(record)
+
+    def on_fit_end(self) -> None:
+        if self._best:
+            self.network.load_state_dict(self._best)
+
+    def configure_optimizers(self) -> Optimizer:
+        if self.optimizer is not None:
+            return self.optimizer(self.network.parameters())
+        return torch.optim.Adam(self.network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["kofn"] = {"history": self.history, "best": self._best, "best_epoch": self.best_epoch}
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        kept = checkpoint["kofn"]
+        self.history, self._best, self.best_epoch = kept["history"], kept["best"], kept["best_epoch"]
+
+    def _total(self, sums: Tensor) -> Tensor:
+        """Sums over all processes."""
+        total: Tensor = self.trainer.strategy.reduce(sums.to(self.device), reduce_op="sum")
+        return total
+
+
+def one_logit(output: Tensor, instances: int) -> Tensor:
+    """Logits (m,) from a network's output, (m,) or (m, 1)."""
+    if output.shape == (instances, 1):
+        return output.squeeze(1)
+    if output.shape != (instances,):
+        raise ValueError(
+            f"`module` must give one logit for each instance, shape ({instances},) or ({instances}, 1); "
+            f"its output has shape {tuple(output.shape)}. End it with kofn.models.Logit(features)."
+        )
+    return output

@@ -1,0 +1,85 @@
+"""When a network is at its best, judged on validation bags: the rules of the paper.
+
+A rule sums what it needs over validation batches (sums, so that processes can add theirs up) and makes of them one
+number, the criterion: the epoch with the smallest is kept, and training may stop when it has not fallen for a while.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class StoppingRule(Protocol):
+    """Turns validation batches into one number, smaller is better."""
+
+    def measure(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
+        """Sums over a batch, (k,) float64."""
+
+    def criterion(self, loss: float, sums: Tensor) -> float:
+        """The number to make small, from the mean validation loss and the sums over all batches."""
+
+
+@dataclass(frozen=True)
+class ByLoss:
+    """The validation loss itself."""
+
+    def measure(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
+        return logits.new_zeros(0, dtype=torch.float64)
+
+    def criterion(self, loss: float, sums: Tensor) -> float:
+        return loss
+
+
+@dataclass(frozen=True)
+class ByLossAndError:
+    """The validation loss plus the share of bags that are taken for the other kind, as attention models are stopped.
+
+    For networks that give one logit a bag (Ilse, Tomczak, Welling 2018).
+    """
+
+    def measure(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
+        wrong = (logits > 0) != (labels > 0)
+        return torch.stack([wrong.sum(), torch.tensor(len(labels), device=wrong.device)]).double()
+
+    def criterion(self, loss: float, sums: Tensor) -> float:
+        return loss + float(sums[0] / sums[1])
+
+
+@dataclass(frozen=True)
+class ByPrior:
+    """For PU learning: how far the number of unlabelled instances taken for positive is from what the mixture says.
+
+    In whole instances, so that ties happen; the validation loss breaks them:
+
+        criterion = round(|predicted positives - mixture * unlabelled|) + sigmoid(loss),
+
+    whose second part is below one and grows with the loss, whatever its sign.
+
+    Args:
+        mixture: fraction of positives among the unlabelled.
+
+    Examples:
+        >>> import torch
+        >>> from kofn.training import ByPrior
+        >>> rule = ByPrior(0.5)
+        >>> batch = torch.tensor([9.0, 1.0, -1.0, -1.0, -1.0]), torch.tensor([1]), torch.tensor([0, 5])
+        >>> rule.criterion(0.0, rule.measure(*batch))  # one of four unlabelled, not two
+        1.5
+    """
+
+    mixture: float
+
+    def measure(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
+        place = torch.arange(len(logits), device=logits.device)
+        bag = torch.bucketize(place, offsets[1:].to(place), right=True)
+        unlabelled = place - offsets[:-1].to(place)[bag] >= labels.to(place)[bag]
+        return torch.stack([(unlabelled & (logits > 0)).sum(), unlabelled.sum()]).double()
+
+    def criterion(self, loss: float, sums: Tensor) -> float:
+        apart = float(sums[0] - self.mixture * sums[1])
+        return round(abs(apart)) + 1 / (1 + math.exp(-loss))
