@@ -13,7 +13,7 @@ ROOT = Path(kofn.__file__).parent
 
 # Each layer may import from the lines above it, never from those below; modules of a line may share.
 LAYERS = [
-    ["_checks._tensors", "_checks._options", "_checks._data"],
+    ["_checks._tensors", "_checks._options", "_checks._data", "_checks._estimators"],
     ["_checks._labels"],
     ["_checks"],
     ["counts._bags", "counts._tilt", "counts._eager", "counts._layout", "counts._native"],
@@ -39,6 +39,10 @@ LAYERS = [
     ["training._module", "training._data"],
     ["training._fit"],
     ["training"],
+    ["estimators._labels", "estimators._network"],
+    ["estimators._base"],
+    ["estimators._llp", "estimators._mil", "estimators._pu"],
+    ["estimators"],
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 

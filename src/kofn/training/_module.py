@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from lightning.pytorch import LightningModule
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from kofn import _checks
 from kofn.batches import Batch
 from kofn.models import AttentionMIL
 from kofn.training._objectives import Objective
@@ -37,6 +38,7 @@ class CountModule(LightningModule):
         optimizer: from parameters to an optimizer, in place of Adam with `lr` and `weight_decay`.
         seed: of what is random inside an epoch (dropout): torch's stream is set from it when an epoch starts, so that
             a run that was cut off goes on the same. None leaves torch's stream alone.
+        identity: what makes this fit this one, by name; a checkpoint of another is refused.
 
     Attributes:
         history: a dict for each epoch: epoch, train_loss and, with validation data, val_loss and criterion.
@@ -54,10 +56,12 @@ class CountModule(LightningModule):
         l1: float = 0.0,
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,
         seed: int | None = None,
+        identity: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self.network, self.objective, self.rule = network, objective, rule or ByLoss()
         self.lr, self.weight_decay, self.l1, self.optimizer, self.seed = lr, weight_decay, l1, optimizer, seed
+        self.identity = dict(identity or {})
         self.history: list[dict[str, float]] = []
         self.best_epoch: int | None = None
         self._best: dict[str, Tensor] = {}
@@ -139,10 +143,12 @@ class CountModule(LightningModule):
         return torch.optim.Adam(self.network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint["kofn"] = {"history": self.history, "best": self._best, "best_epoch": self.best_epoch}
+        kept = {"history": self.history, "best": self._best, "best_epoch": self.best_epoch, "identity": self.identity}
+        checkpoint["kofn"] = kept
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         kept = checkpoint["kofn"]
+        _checks.same_fit(kept["identity"], self.identity)
         self.history, self._best, self.best_epoch = kept["history"], kept["best"], kept["best_epoch"]
 
     def _total(self, sums: Tensor) -> Tensor:

@@ -1,0 +1,246 @@
+"""Learning from label proportions, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.distributions import Laplace, Normal
+
+from kofn import _checks
+from kofn.bags import Bags
+from kofn.batches import BagDataset
+from kofn.estimators._base import CountClassifier, posteriors
+from kofn.estimators._labels import Array, bags_of, hold_out, proportions, whole_counts
+from kofn.estimators._network import Module
+from kofn.targets import DiscreteLaplace, Exactly, Noisy, Spread, from_proportions
+
+LOSSES = ("count", "proportion", "mutual-contamination")
+
+
+class LLPClassifier(CountClassifier):
+    """Learns to classify instances from the proportion of positives in each bag.
+
+    Args:
+        module: the network of instances: "mlp", another name of `kofn.models`, a `torch.nn.Module` (copied), or a
+            factory of one.
+        loss: "count", -log P(S = count); "proportion", the cross-entropy of the mean; "mutual-contamination", LMMCM.
+        label: what `y` says of a row's bag: its "proportion" of positives (or, without groups, the row's class), its
+            "count", or the "interval" (n, 2) in which its count lies, ends included.
+        rounding: for proportions that are no whole count of their bag: "error", "nearest", or "spread" over the two
+            counts beside.
+        noise: law of the noise that was added to the counts: "laplace:SCALE", "normal:SD", "discrete-laplace:SCALE",
+            or any noise that `kofn.Noisy` takes. With it, `y` may be any number.
+        hidden: widths of the hidden layers of "mlp".
+        dropout: of "mlp".
+        epochs: at most so many.
+        lr: learning rate of Adam.
+        weight_decay: of Adam.
+        l1: factor of the sum of absolute weights.
+        batch_size: bags in a step.
+        max_instances: instances in a batch at most, in place of `batch_size`.
+        accumulate: batches in a step, if a step of `batch_size` bags is too large for memory.
+        validation_fraction: part of the bags on which the best epoch is chosen; rounded down to whole bags. With none
+            the last epoch's weights are taken.
+        patience: stop after so many epochs without a better one; None trains all epochs.
+        warm_start: start the next fit from the weights of the last.
+        device: Lightning's accelerator: "cpu", "gpu", "auto".
+        precision: Lightning's precision of the network, such as "bf16-mixed".
+        progress: show a progress bar.
+        checkpoint: folder for a checkpoint after each epoch; a fit that was cut off goes on from there.
+        trainer: further options of `lightning.pytorch.Trainer`, such as ``{"devices": 2, "strategy": "ddp"}``.
+        random_state: int or `numpy.random.RandomState`; with an int two fits are identical.
+
+    Attributes:
+        classes_: the two classes; the second is positive.
+        network_: the trained network, in evaluation mode.
+        history_: a dict for each epoch: epoch, train_loss, val_loss, criterion.
+        best_epoch_: the epoch whose weights were kept, None without validation.
+        n_features_in_, feature_names_in_: as in scikit-learn.
+
+    Examples:
+        >>> import numpy as np, kofn
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(400, 2))
+        >>> truth, groups = X[:, 0] > 0, np.repeat(np.arange(100), 4)
+        >>> y = truth.reshape(100, 4).mean(1).repeat(4)  # the bag's proportion, on each of its rows
+        >>> model = kofn.LLPClassifier(hidden=(16,), lr=0.01, epochs=30, random_state=0).fit(X, y, groups=groups)
+        >>> bool((model.predict(X) == truth).mean() > 0.95)
+        True
+
+    Reference:
+        Shukla, Zeng, Ahmed, Van den Broeck. A Unified Approach to Count-Based Weakly-Supervised Learning.
+        NeurIPS 2023.
+    """
+
+    # Pipelines and searches hand `groups` on without set_fit_request(groups=True).
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012
+    __metadata_request__score = {"groups": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        module: Module = "mlp",
+        *,
+        loss: Literal["count", "proportion", "mutual-contamination"] = "count",
+        label: Literal["proportion", "count", "interval"] = "proportion",
+        rounding: Literal["error", "nearest", "spread"] = "error",
+        noise: str | Callable[[Tensor], Tensor] | torch.distributions.Distribution | None = None,
+        hidden: Sequence[int] = (128,),
+        dropout: float = 0.0,
+        epochs: int = 100,
+        lr: float = 1e-3,
+        weight_decay: float = 0.0,
+        l1: float = 0.0,
+        batch_size: int = 32,
+        max_instances: int | None = None,
+        accumulate: int = 1,
+        validation_fraction: float = 0.1,
+        patience: int | None = 20,
+        warm_start: bool = False,
+        device: str = "cpu",
+        precision: str = "32-true",
+        progress: bool = False,
+        checkpoint: str | Path | None = None,
+        trainer: dict[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.module = module
+        self.loss = loss
+        self.label = label
+        self.rounding = rounding
+        self.noise = noise
+        self.hidden = hidden
+        self.dropout = dropout
+        self.epochs = epochs
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.l1 = l1
+        self.batch_size = batch_size
+        self.max_instances = max_instances
+        self.accumulate = accumulate
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.device = device
+        self.precision = precision
+        self.progress = progress
+        self.checkpoint = checkpoint
+        self.trainer = trainer
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> LLPClassifier:  # noqa: N803
+        """Train on bags.
+
+        Args:
+            X: (n, features) numbers, a DataFrame too, whose column names are kept; or (n, ...) for a network that takes
+                more dimensions.
+            y: (n,) the label of each row's bag, the same on all rows of a bag.
+            groups: (n,) the bag of each row, any hashable; None makes each row its own bag, and this ordinary
+                classification.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ValueError: a group with two different labels; a label that its bag cannot have; NaN in X or y.
+        """
+        _checks.option("loss", self.loss, LOSSES)
+        instances, labels = self._check_training(X, y, multi_output=self.label == "interval")
+        bags = bags_of(groups, len(instances))
+        stated, objective = self._statement(labels, bags)
+        seed = self._seed()
+        chosen, held = hold_out(torch.zeros(len(bags)), self.validation_fraction, seed)
+        self._train(
+            BagDataset(instances, bags.select(chosen), stated[chosen]),
+            BagDataset(instances, bags.select(held), stated[held]) if len(held) else None,
+            self._objective(objective),
+            seed=seed,
+        )
+        return self
+
+    def posterior_proba(self, X: Any, y: Any, groups: Any = None) -> NDArray[np.float64]:  # noqa: N803
+        """Probability of each instance to be of each class, given what is known of its bag: P(y_i | label of the bag).
+
+        What the labels of training data still tell about their instances once a network is trained. Of a bag whose
+        count is known the second column sums to that count.
+
+        Args:
+            X: (n, ...) instances.
+            y: (n,) labels as for `fit`.
+            groups: (n,) as for `fit`.
+
+        Returns:
+            (n, 2).
+        """
+        logits, bags = self._bag_logits(X, groups)
+        stated, objective = self._statement(np.asarray(y), bags)
+        positive = torch.empty(len(bags.index), dtype=torch.float64)
+        positive[bags.index] = posteriors(objective, logits, stated, bags)
+        return torch.stack([1 - positive, positive], 1).numpy()
+
+    def score(self, X: Any, y: Any, groups: Any = None) -> float:  # noqa: N803
+        """Without groups the share of right classes; with groups the mean over bags of log P(label of the bag)."""
+        if groups is None and self.label == "proportion":
+            return super().score(X, y)
+        logits, bags = self._bag_logits(X, groups)
+        stated, objective = self._statement(np.asarray(y), bags)
+        return -float(objective(logits, stated, bags.offsets).mean())
+
+    def _statement(self, y: Array, bags: Bags) -> tuple[Tensor, Any]:
+        """The label of each bag and the count loss that reads it; sets `classes_`."""
+        from kofn.training import CountObjective, between
+
+        _checks.option("label", self.label, ("proportion", "count", "interval"))
+        self.classes_ = np.array([0, 1])
+        if self.label == "interval":
+            bounds = bags.common(whole_counts(y), name="y")
+            _checks.intervals(bounds, bags.sizes, bags.names)
+            return bounds, CountObjective(between)
+        if self.label == "proportion" and self.noise is None:
+            self.classes_, values = proportions(y)
+            shares = bags.common(values, name="y")
+            _checks.shares_of_bags(shares, bags.sizes, bags.names, self.rounding)
+            target = from_proportions(shares, bags.sizes, rounding=self.rounding)
+            return torch.as_tensor(target.counts), CountObjective(type(target))
+        known = bags.common(y.astype(np.float64), name="y") * (bags.sizes if self.label == "proportion" else 1)
+        if self.noise is not None:
+            return known, CountObjective(partial(Noisy, noise=noise_law(self.noise)))
+        counts = bags.common(whole_counts(y), name="y")
+        _checks.counts_of_bags(counts, bags.sizes, bags.names)
+        return counts, CountObjective(Exactly)
+
+    def _objective(self, count: Any) -> Any:
+        from kofn.training import ContaminationObjective, ProportionObjective
+
+        if self.loss == "count":
+            return count
+        if count.target not in (Exactly, Spread):
+            raise ValueError(
+                f"`loss` must be 'count' for intervals and noisy counts; got {self.loss!r}, which needs a proportion."
+            )
+        return ProportionObjective() if self.loss == "proportion" else ContaminationObjective()
+
+
+def noise_law(noise: Any) -> Any:
+    """A law from its name and scale, such as "laplace:1.5"; anything else as it is."""
+    if not isinstance(noise, str):
+        return noise
+    name, _, scale = noise.partition(":")
+    laws: dict[str, Callable[[float], Any]] = {
+        "laplace": lambda width: Laplace(0.0, width),
+        "normal": lambda width: Normal(0.0, width),
+        "discrete-laplace": DiscreteLaplace,
+    }
+    try:
+        return laws[name](float(scale))
+    except (KeyError, ValueError):
+        raise ValueError(
+            f"`noise` must be a law and its scale, such as 'laplace:1.5', 'normal:2' or 'discrete-laplace:1'; "
+            f"got {noise!r}."
+        ) from None

@@ -1,0 +1,234 @@
+"""Multiple instance learning, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score
+from torch import Tensor, nn
+
+from kofn import _checks
+from kofn.batches import BagDataset
+from kofn.estimators._base import CountClassifier, posteriors
+from kofn.estimators._labels import Array, bags_of, hold_out, two_classes
+from kofn.estimators._network import Module, with_attention
+from kofn.metrics import bag_scores
+from kofn.models import AttentionMIL
+
+ATTENTION = ("attention", "gated-attention")
+LOSSES = ("count", "max", "mean", "logsumexp", *ATTENTION)
+
+
+class MILClassifier(CountClassifier):
+    """Learns to classify instances, and bags, from whether each bag has a positive instance.
+
+    Args:
+        module: the network of instances: "mlp", another name of `kofn.models`, a `torch.nn.Module` (copied), or a
+            factory of one. For attention: a `torch.nn.Sequential` that ends in a `kofn.models.Logit`, or an
+            `AttentionMIL`.
+        loss: "count", -log P(S >= 1) or -log P(S = 0); "max", "mean" or "logsumexp" of the instances; "attention" or
+            "gated-attention" over their embeddings.
+        positive_weight: factor for positive bags, or "balanced": negative bags over positive ones.
+        hidden, dropout, epochs, lr, weight_decay, l1, batch_size, max_instances, accumulate, validation_fraction,
+            patience, warm_start, device, precision, progress, checkpoint, trainer, random_state: as for
+            `LLPClassifier`.
+
+    Attributes:
+        classes_: the two classes; the second is positive.
+        network_: the trained network, in evaluation mode.
+        history_: a dict for each epoch: epoch, train_loss, val_loss, criterion.
+        best_epoch_: the epoch whose weights were kept, None without validation.
+        n_features_in_, feature_names_in_: as in scikit-learn.
+
+    Examples:
+        >>> import numpy as np, kofn
+        >>> rng = np.random.default_rng(0)
+        >>> X, groups = rng.normal(size=(600, 2)), np.repeat(np.arange(200), 3)
+        >>> y = (X[:, 0] > 1).reshape(200, 3).any(1).repeat(3)  # the bag's label, on each of its rows
+        >>> model = kofn.MILClassifier(hidden=(16,), lr=0.01, epochs=30, random_state=0).fit(X, y, groups=groups)
+        >>> model.predict_bag_proba(X, groups).shape  # no and at least one positive
+        (200, 2)
+        >>> bool((model.predict(X) == (X[:, 0] > 1)).mean() > 0.95)
+        True
+
+    Reference:
+        Shukla, Zeng, Ahmed, Van den Broeck. A Unified Approach to Count-Based Weakly-Supervised Learning.
+        NeurIPS 2023.
+    """
+
+    # Pipelines and searches hand `groups` on without set_fit_request(groups=True).
+    __metadata_request__fit = {"groups": True}  # noqa: RUF012
+    __metadata_request__score = {"groups": True}  # noqa: RUF012
+
+    def __init__(
+        self,
+        module: Module = "mlp",
+        *,
+        loss: Literal["count", "max", "mean", "logsumexp", "attention", "gated-attention"] = "count",
+        positive_weight: float | Literal["balanced"] = 1.0,
+        hidden: Sequence[int] = (128,),
+        dropout: float = 0.0,
+        epochs: int = 100,
+        lr: float = 1e-3,
+        weight_decay: float = 0.0,
+        l1: float = 0.0,
+        batch_size: int = 32,
+        max_instances: int | None = None,
+        accumulate: int = 1,
+        validation_fraction: float = 0.1,
+        patience: int | None = 20,
+        warm_start: bool = False,
+        device: str = "cpu",
+        precision: str = "32-true",
+        progress: bool = False,
+        checkpoint: str | Path | None = None,
+        trainer: dict[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.module = module
+        self.loss = loss
+        self.positive_weight = positive_weight
+        self.hidden = hidden
+        self.dropout = dropout
+        self.epochs = epochs
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.l1 = l1
+        self.batch_size = batch_size
+        self.max_instances = max_instances
+        self.accumulate = accumulate
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.device = device
+        self.precision = precision
+        self.progress = progress
+        self.checkpoint = checkpoint
+        self.trainer = trainer
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> MILClassifier:  # noqa: N803
+        """Train on bags.
+
+        Args:
+            X: (n, features) numbers, a DataFrame too, whose column names are kept; or (n, ...) for a network that takes
+                more dimensions.
+            y: (n,) the label of each row's bag, one of two classes, the same on all rows of a bag; the larger one says
+                that at least one instance is positive.
+            groups: (n,) the bag of each row, any hashable; None makes each row its own bag, and this ordinary
+                classification.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ValueError: a group with two different labels; more than two classes; NaN in X.
+        """
+        _checks.option("loss", self.loss, LOSSES)
+        instances, labels = self._check_training(X, y)
+        self.classes_, positive = two_classes(labels)
+        bags = bags_of(groups, len(instances))
+        stated = bags.common(positive, name="y")
+        seed = self._seed()
+        chosen, held = hold_out(stated, self.validation_fraction, seed)
+        self._train(
+            BagDataset(instances, bags.select(chosen), stated[chosen]),
+            BagDataset(instances, bags.select(held), stated[held]) if len(held) else None,
+            self._objective(stated[chosen]),
+            seed=seed,
+            rule=self._rule(),
+        )
+        return self
+
+    def predict_bag_proba(self, X: Any, groups: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Probability of each bag to have no positive instance, and at least one, by the exact law of its count.
+
+        With loss="attention" it is the attention model's own.
+
+        Args:
+            X: (n, ...) instances.
+            groups: (n,) the bag of each instance; bags come in the order in which they first appear.
+
+        Returns:
+            (bags, 2).
+        """
+        scores = torch.from_numpy(self.bag_decision_function(X, groups))
+        return torch.stack([torch.sigmoid(-scores), torch.sigmoid(scores)], 1).numpy()
+
+    def bag_decision_function(self, X: Any, groups: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Log-odds of each bag to have a positive instance: `predict_bag_proba` without rounding to 0 or 1. (bags,)."""
+        instances = self._instances(X)
+        bags = bags_of(groups, len(instances))
+        if isinstance(self.network_, AttentionMIL):
+            return self._logits(instances, bags).double().numpy()
+        return bag_scores(self._logits(instances).double()[bags.index], offsets=bags.offsets).numpy()
+
+    def predict_bags(self, X: Any, groups: Any) -> Array:  # noqa: N803
+        """The more probable class of each bag, (bags,), in the order in which bags first appear."""
+        classes: Array = self.classes_
+        return classes[(self.bag_decision_function(X, groups) > 0).astype(np.int64)]
+
+    def posterior_proba(self, X: Any, y: Any, groups: Any = None) -> NDArray[np.float64]:  # noqa: N803
+        """Probability of each instance to be of each class, given its bag's label: in a negative bag none is positive.
+
+            P(y_i = 1 | S >= 1) = p_i / P(S >= 1)
+
+        Args:
+            X: (n, ...) instances.
+            y: (n,) labels as for `fit`.
+            groups: (n,) as for `fit`.
+
+        Returns:
+            (n, 2).
+        """
+        from kofn.training import BagObjective
+
+        logits, bags = self._bag_logits(X, groups)
+        stated = self._bag_labels(y, bags.index, bags)
+        positive = torch.empty(len(bags.index), dtype=torch.float64)
+        positive[bags.index] = posteriors(BagObjective(), logits, stated, bags)
+        return torch.stack([1 - positive, positive], 1).numpy()
+
+    def score(self, X: Any, y: Any, groups: Any = None) -> float:  # noqa: N803
+        """Share of right classes: of bags with groups, of instances without."""
+        if groups is None:
+            return super().score(X, y)
+        bags = bags_of(groups, len(y))
+        truth = self.classes_[self._bag_labels(y, bags.index, bags).numpy()]
+        return float(accuracy_score(truth, self.predict_bags(X, groups)))
+
+    def _bag_labels(self, y: Any, index: Tensor, bags: Any) -> Tensor:
+        """0 or 1 for each bag, from labels of the classes seen in training."""
+        rows = np.asarray(y)
+        unknown = rows[~np.isin(rows, self.classes_)]
+        if len(unknown):
+            raise ValueError(f"`y` must be one of the classes {self.classes_.tolist()}; got {unknown[0]!r}.")
+        stated: Tensor = bags.common((rows == self.classes_[1]).astype(np.int64), name="y")
+        return stated
+
+    def _new_network(self, shape: tuple[int, ...]) -> nn.Module:
+        network = super()._new_network(shape)
+        return with_attention(network, gated=self.loss == "gated-attention") if self.loss in ATTENTION else network
+
+    def _objective(self, labels: Tensor) -> Any:
+        from kofn.training import BagObjective, PooledObjective
+
+        if self.positive_weight == "balanced":
+            positives = max(int(labels.sum()), 1)
+            weight = max(len(labels) - positives, 1) / positives
+        else:
+            weight = float(self.positive_weight)
+        if self.loss in ATTENTION:
+            return PooledObjective(weight)
+        pool: Any = None if self.loss == "count" else self.loss
+        return BagObjective(pool, weight)
+
+    def _rule(self) -> Any:
+        from kofn.training import ByLoss, ByLossAndError
+
+        return ByLossAndError() if self.loss in ATTENTION else ByLoss()

@@ -1,0 +1,176 @@
+"""Learning from positive and unlabelled data, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from kofn import _checks, losses
+from kofn.batches import PUDataset
+from kofn.estimators._base import CountClassifier
+from kofn.estimators._labels import hold_out, two_classes
+from kofn.estimators._network import Module
+from kofn.losses import mixture_proportion
+
+LOSSES = ("count", "expectation", "upu", "nnpu", "cvir")
+
+
+class PUClassifier(CountClassifier):
+    """Learns to classify from labelled positives and unlabelled instances of which a known fraction is positive.
+
+    Args:
+        module: the network of instances: "mlp", another name of `kofn.models`, a `torch.nn.Module` (copied), or a
+            factory of one.
+        prior: fraction of positives in all the data, labelled or not; the mixture follows from it and from how many
+            are labelled (`kofn.mixture_proportion`).
+        mixture: fraction of positives among the unlabelled, in place of `prior`.
+        loss: "count", the divergence of the law of a bag's count from the binomial; "expectation", its expected count;
+            "upu", "nnpu" or "cvir".
+        positive_weight: factor for the labelled positives, with "count" and "expectation".
+        batch_size: unlabelled instances in a bag; a step has one bag, and as many labelled positives.
+        stopping: what makes an epoch the best: "prior", that as many unlabelled validation instances are taken for
+            positive as the mixture says, or "loss", the validation loss.
+        hidden, dropout, epochs, lr, weight_decay, l1, accumulate, validation_fraction, patience, warm_start, device,
+            precision, progress, checkpoint, trainer, random_state: as for `LLPClassifier`.
+
+    Attributes:
+        classes_: the two classes; the second is positive.
+        mixture_: the fraction of positives among the unlabelled that was trained with.
+        network_: the trained network, in evaluation mode.
+        history_: a dict for each epoch: epoch, train_loss, val_loss, criterion.
+        best_epoch_: the epoch whose weights were kept, None without validation.
+        n_features_in_, feature_names_in_: as in scikit-learn.
+
+    Examples:
+        >>> import numpy as np, kofn
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(2000, 2))
+        >>> truth = X[:, 0] > 0
+        >>> y = np.where(truth & (rng.random(2000) < 0.5), 1, -1)  # half of the positives are labelled
+        >>> model = kofn.PUClassifier(prior=0.5, hidden=(16,), lr=0.01, epochs=30, random_state=0).fit(X, y)
+        >>> bool(((model.predict(X) == 1) == truth).mean() > 0.9)
+        True
+
+    Reference:
+        Shukla, Zeng, Ahmed, Van den Broeck. A Unified Approach to Count-Based Weakly-Supervised Learning.
+        NeurIPS 2023.
+    """
+
+    def __init__(
+        self,
+        module: Module = "mlp",
+        *,
+        prior: float | None = None,
+        mixture: float | None = None,
+        loss: Literal["count", "expectation", "upu", "nnpu", "cvir"] = "count",
+        positive_weight: float = 1.0,
+        stopping: Literal["prior", "loss"] = "prior",
+        hidden: Sequence[int] = (128,),
+        dropout: float = 0.0,
+        epochs: int = 100,
+        lr: float = 1e-3,
+        weight_decay: float = 0.0,
+        l1: float = 0.0,
+        batch_size: int = 200,
+        accumulate: int = 1,
+        validation_fraction: float = 0.1,
+        patience: int | None = 20,
+        warm_start: bool = False,
+        device: str = "cpu",
+        precision: str = "32-true",
+        progress: bool = False,
+        checkpoint: str | Path | None = None,
+        trainer: dict[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.module = module
+        self.prior = prior
+        self.mixture = mixture
+        self.loss = loss
+        self.positive_weight = positive_weight
+        self.stopping = stopping
+        self.hidden = hidden
+        self.dropout = dropout
+        self.epochs = epochs
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.l1 = l1
+        self.batch_size = batch_size
+        self.accumulate = accumulate
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.warm_start = warm_start
+        self.device = device
+        self.precision = precision
+        self.progress = progress
+        self.checkpoint = checkpoint
+        self.trainer = trainer
+        self.random_state = random_state
+
+    max_instances = None  # a bag is made to measure
+
+    def fit(self, X: Any, y: Any) -> PUClassifier:  # noqa: N803
+        """Train on labelled positives and unlabelled instances.
+
+        Args:
+            X: (n, features) numbers, a DataFrame too, whose column names are kept; or (n, ...) for a network that takes
+                more dimensions.
+            y: (n,) 1 for labelled positives, -1 for unlabelled; or any two classes, of which the larger is labelled.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ValueError: neither `prior` nor `mixture`, or both; one class only; NaN in X.
+        """
+        _checks.option("loss", self.loss, LOSSES)
+        _checks.option("stopping", self.stopping, ("prior", "loss"))
+        _checks.prior_or_mixture(self.prior, self.mixture)
+        instances, labels = self._check_training(X, y)
+        self.classes_, kind = two_classes(labels)
+        labeled = torch.from_numpy(kind == 1)
+        _checks.both_kinds(int(labeled.sum()), len(labeled))
+        self.mixture_ = self._mixture(float(labeled.double().mean()))
+        seed = self._seed()
+        chosen, held = hold_out(labeled, self.validation_fraction, seed)
+        # Both kinds must be there to validate: a stratum may be too small to give any.
+        valid = len(held) > 0 and bool(labeled[held].any()) and not bool(labeled[held].all())
+        if not valid:
+            chosen = torch.arange(len(labeled))
+        self._train(
+            PUDataset(instances[chosen], labeled[chosen]),
+            PUDataset(instances[held], labeled[held]) if valid else None,
+            self._objective(),
+            seed=seed,
+            rule=self._rule(),
+        )
+        return self
+
+    def score(self, X: Any, y: Any) -> float:  # noqa: N803
+        """Share of instances whose class is right, from true classes."""
+        return super().score(X, y)
+
+    def _mixture(self, labeled_fraction: float) -> float:
+        if self.mixture is not None:
+            return float(self.mixture)
+        return mixture_proportion(float(self.prior or 0.0), labeled_fraction)
+
+    def _objective(self) -> Any:
+        from kofn.training import PUObjective
+
+        weight = {"positive_weight": self.positive_weight}
+        if self.loss in ("count", "expectation"):
+            match = "distribution" if self.loss == "count" else "expectation"
+            return PUObjective(self.mixture_, losses.pu_loss, weight | {"match": match})
+        return PUObjective(
+            self.mixture_, {"upu": losses.upu_loss, "nnpu": losses.nnpu_loss, "cvir": losses.cvir_loss}[self.loss]
+        )
+
+    def _rule(self) -> Any:
+        from kofn.training import ByLoss, ByPrior
+
+        return ByPrior(self.mixture_) if self.stopping == "prior" else ByLoss()
