@@ -162,7 +162,11 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             torch.manual_seed(seed)
             network = self.network_ if again else self._new_network(shape)
             identity = {name: str(getattr(self, name)) for name in ("loss", "lr", "weight_decay", "l1", "batch_size")}
-            identity |= {"class": type(self).__name__, "seed": str(seed), "instances": str(tuple(train.instances.shape))}
+            identity |= {
+                "class": type(self).__name__,
+                "seed": str(seed),
+                "instances": str(tuple(train.instances.shape)),
+            }
             module = training.CountModule(
                 network, objective, rule=rule, lr=self.lr, weight_decay=self.weight_decay, l1=self.l1, seed=seed,
                 identity=identity,
