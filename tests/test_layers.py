@@ -24,6 +24,8 @@ LAYERS = [
     ["counts"],
     ["_segments"],
     ["_at_least_one", "_discrete_laplace"],
+    ["_facts", "_whole_folder"],
+    ["_model_folder"],
     ["distributions._instances", "models._networks", "metrics._labels", "metrics._counts", "targets"],
     ["distributions._poisson_binomial", "distributions._conditional_bernoulli", "models._attention"],
     ["distributions._divergences"],
