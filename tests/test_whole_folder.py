@@ -40,16 +40,17 @@ def fail_at(patch: pytest.MonkeyPatch, at: int, failure: BaseException) -> list[
     return calls
 
 
-@pytest.mark.parametrize("exists", [True, False], ids=["replaced", "new"])
+REPLACED = [(True, at) for at in range(len(STEPS))]
+FRESH = [(False, at) for at in range(len(STEPS) - 1)]  # one rename is enough
+
+
 @pytest.mark.parametrize("failure", [OSError, KeyboardInterrupt])
-@pytest.mark.parametrize("at", range(len(STEPS)), ids=lambda at: f"{at}-{STEPS[at]}")
+@pytest.mark.parametrize(("exists", "at"), REPLACED + FRESH)
 def test_a_failure_at_any_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, failure: type[BaseException], exists: bool
 ) -> None:
     target = tmp_path / "folder"
     steps = STEPS if exists else STEPS[:7] + STEPS[8:]
-    if at >= len(steps):
-        pytest.skip("a new folder needs one rename only")
     if exists:
         _whole_folder.write(target, OLD)
     last = at == len(steps) - 1

@@ -66,8 +66,7 @@ def write_model(
 
     Raises:
         TypeError: facts that are not plain JSON, tensors that are none.
-        ValueError: facts or tensors that the files cannot hold.
-        FileExistsError: something else than a kofn model is at `path`.
+        ValueError: facts or tensors that the files cannot hold; something else than a kofn model at `path`.
         ImportError: safetensors is not installed.
 
     Examples:
@@ -98,6 +97,11 @@ def read_model(path: str | os.PathLike[str], *, kind: str | Sequence[str] | None
         FileNotFoundError: no folder at `path`, or one of its two files is missing.
         ValueError: no kofn model, one of a newer format, of another kind, or damaged.
         ImportError: safetensors is not installed.
+
+    Examples:
+        >>> read_model("/no/such/model")
+        Traceback (most recent call last):
+        FileNotFoundError: `path` must be the folder of a kofn model; there is no /no/such/model. Check the path.
     """
     folder = Path(path)
     kinds = (kind,) if isinstance(kind, str) else kind
@@ -114,28 +118,28 @@ def _pack(tensors: Mapping[str, Tensor]) -> bytes:
         if not isinstance(name, str):
             raise TypeError(f"Names in `tensors` must be str; got {name!r:.80}, a {type(name).__name__}.")
         tensor = _checks.is_tensor(f'tensors["{name}"]', value).detach()
-        if tensor.layout != torch.strided:
-            raise ValueError(f'`tensors["{name}"]` must be dense; its layout is {tensor.layout}. Use .to_dense().')
-        try:
-            # Some dtypes can be saved and not loaded, as can the name "__metadata__": one element goes both ways.
+        if tensor.layout != torch.strided or tensor.is_meta:
+            raise ValueError(
+                f'`tensors["{name}"]` must be dense and have values; its layout is {tensor.layout}, its device '
+                f"{tensor.device}. Sparse ones convert with .to_dense()."
+            )
+        try:  # some dtypes can be saved and not loaded, as can the name "__metadata__": one element goes both ways
             safetensors.load(safetensors.save({name: torch.empty(1, dtype=tensor.dtype)}))
-            # Lazy conjugates and negatives would be saved without their sign. The clone is contiguous and unshared.
-            whole = tensor.resolve_conj().resolve_neg().cpu()
-            plain[name] = whole.clone(memory_format=torch.contiguous_format)
         except Exception as error:
             raise ValueError(
-                f'`tensors["{name}"]` must have a name, a dtype and values that safetensors can hold; it is '
-                f"{tensor.dtype} on {tensor.device} ({error}). Convert it, or give it another name."
+                f'`tensors["{name}"]` must have a name and a dtype that safetensors can hold; it is {tensor.dtype} '
+                f"({error}). Convert it, or give it another name."
             ) from error
+        # Lazy conjugates and negatives would be saved without their sign. The clone is contiguous and shares nothing.
+        plain[name] = tensor.resolve_conj().resolve_neg().cpu().clone(memory_format=torch.contiguous_format)
     data: bytes = safetensors.save(plain)
     return data
 
 
 def _unpack(file: Path, data: bytes) -> dict[str, Tensor]:
+    safetensors = _checks.extra("safetensors.torch", "train")
     try:
-        tensors: dict[str, Tensor] = _checks.extra("safetensors.torch", "train").load(data)
-    except ImportError:
-        raise
+        tensors: dict[str, Tensor] = safetensors.load(data)
     except Exception as error:  # safetensors has its own exceptions, and its Python side adds KeyErrors and others
         raise ValueError(
             f"{file} must be a safetensors file; this one cannot be read ({error}). kofn did not write it. {_AGAIN}"
@@ -267,10 +271,10 @@ def _may_replace(target: Path) -> None:
         return
     cure = "Nothing was touched. Choose another path, or move it away."
     if not target.is_dir():
-        raise FileExistsError(f"`path` must be free or a kofn model; {target} is a file. {cure}")
+        raise ValueError(f"`path` must be free or a kofn model; {target} is a file. {cure}")
     odd = sorted(file.name for file in target.iterdir() if file.name not in (MODEL, WEIGHTS) or not file.is_file())
     if odd:
-        raise FileExistsError(f"`path` must be free or a kofn model; {target} also holds {odd[0]!r}. {cure}")
+        raise ValueError(f"`path` must be free or a kofn model; {target} also holds {odd[0]!r}. {cure}")
     model = target / MODEL  # damaged ones of ours may be replaced, so it is not parsed
     if not model.exists() or f'"{FORMAT}"'.encode() not in model.read_bytes():
-        raise FileExistsError(f"`path` must be free or a kofn model; {target} has no {MODEL} of kofn. {cure}")
+        raise ValueError(f"`path` must be free or a kofn model; {target} has no {MODEL} of kofn. {cure}")
