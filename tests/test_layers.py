@@ -27,7 +27,12 @@ LAYERS = [
     ["_facts", "_whole_folder"],
     ["_model_folder"],
     ["distributions._instances", "models._networks", "metrics._labels", "metrics._counts", "targets"],
-    ["distributions._poisson_binomial", "distributions._conditional_bernoulli", "models._attention"],
+    [
+        "distributions._poisson_binomial",
+        "distributions._conditional_bernoulli",
+        "models._attention",
+        "models._registry",
+    ],
     ["distributions._divergences"],
     ["losses.count"],
     ["losses.llp"],

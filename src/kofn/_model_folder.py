@@ -130,8 +130,8 @@ def _pack(tensors: Mapping[str, Tensor]) -> bytes:
                 f'`tensors["{name}"]` must have a name and a dtype that safetensors can hold; it is {tensor.dtype} '
                 f"({error}). Convert it, or give it another name."
             ) from error
-        # Lazy conjugates and negatives would be saved without their sign. The clone is contiguous and shares nothing.
-        plain[name] = tensor.resolve_conj().resolve_neg().cpu().clone(memory_format=torch.contiguous_format)
+        # The clone is contiguous, shares nothing, and has done what a lazy conjugate or negative would leave undone.
+        plain[name] = tensor.cpu().clone(memory_format=torch.contiguous_format)
     data: bytes = safetensors.save(plain)
     return data
 
