@@ -25,9 +25,11 @@ LAYERS = [
     ["counts._law"],
     ["counts"],
     ["_segments"],
-    ["_at_least_one", "_discrete_laplace", "bags"],
-    ["distributions._instances", "models._networks", "metrics._labels", "metrics._counts", "targets", "batches"],
-    ["distributions._poisson_binomial", "distributions._conditional_bernoulli", "models._attention"],
+    ["_at_least_one", "_discrete_laplace", "_facts", "_whole_folder", "bags"],
+    ["_model_folder", "batches"],
+    ["distributions._instances", "models._networks", "metrics._labels", "metrics._counts", "targets"],
+    ["distributions._poisson_binomial", "distributions._conditional_bernoulli"],
+    ["models._attention", "models._registry"],
     ["distributions._divergences"],
     ["losses.count"],
     ["losses.llp"],
@@ -41,7 +43,7 @@ LAYERS = [
     ["training"],
     ["estimators._labels", "estimators._network"],
     ["estimators._base"],
-    ["estimators._llp", "estimators._mil", "estimators._pu"],
+    ["estimators._llp", "estimators._mil", "estimators._pu", "estimators._saving", "estimators._search"],
     ["estimators"],
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}

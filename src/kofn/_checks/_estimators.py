@@ -29,8 +29,8 @@ def intervals(bounds: Tensor, sizes: Tensor, names: Sequence[Any]) -> None:
     if len(odd):
         bag = int(odd[0])
         raise ValueError(
-            f"`y` must be an interval, low first, that a count from 0 to the bag's size can meet; bag {names[bag]!r} has "
-            f"{int(sizes[bag])} instances and the interval {bounds[bag].tolist()}."
+            f"`y` must be an interval, low first, that a count from 0 to the bag's size can meet; bag {names[bag]!r} "
+            f"has {int(sizes[bag])} instances and the interval {bounds[bag].tolist()}."
         )
 
 
@@ -51,7 +51,7 @@ def shares_of_bags(shares: Tensor, sizes: Tensor, names: Sequence[Any], rounding
     raise ValueError(
         f"`y` must be a whole count of the bag; bag {names[bag]!r} has {int(sizes[bag])} instances and proportion "
         f"{float(shares[bag]):g}, which would be {float(exact[bag]):g} positives. If proportions were rounded when "
-        f"published, say rounding='nearest' or 'spread'; if a splitter cut the bag in two, split by groups (GroupKFold)."
+        f"published, say rounding='nearest' or 'spread'; if a split cut the bag in two, split by groups (GroupKFold)."
     )
 
 
@@ -59,8 +59,8 @@ def prior_or_mixture(prior: float | None, mixture: float | None) -> None:
     """One of the two, a fraction."""
     if (prior is None) == (mixture is None):
         raise ValueError(
-            f"either `prior` (fraction of positives in all the data) or `mixture` (among the unlabelled) must be given, "
-            f"not both; got {prior} and {mixture}. Unlabelled data alone do not tell it."
+            f"either `prior` (fraction of positives in all the data) or `mixture` (among the unlabelled) must be "
+            f"given, not both; got {prior} and {mixture}. Unlabelled data alone do not tell it."
         )
     name, value = ("prior", prior) if prior is not None else ("mixture", mixture)
     if value is None or not 0 <= value <= 1:

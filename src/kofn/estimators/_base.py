@@ -28,6 +28,8 @@ Self = TypeVar("Self", bound="CountClassifier")
 class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An instance classifier that is trained on counts. Use `LLPClassifier`, `MILClassifier` or `PUClassifier`."""
 
+    classes_: Array
+    network_: nn.Module
     module: Any
     loss: str
     hidden: Any
@@ -49,29 +51,29 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     trainer: dict[str, Any] | None
     random_state: Any
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Log-odds of each instance to be positive, (n, ...) to (n,). Positive ones are above 0.
 
         An attention model scores an instance as a bag of one.
         """
         return self._logits(self._instances(X)).double().numpy()
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each instance to be of each class, (n, ...) to (n, 2)."""
         logits = self._logits(self._instances(X)).double()
         return torch.stack([torch.sigmoid(-logits), torch.sigmoid(logits)], 1).numpy()
 
-    def predict(self, X: Any) -> Array:  # noqa: N803
+    def predict(self, X: Any) -> Array:
         """The more probable class of each instance, (n, ...) to (n,)."""
         positive = self.decision_function(X) > 0
         classes: Array = self.classes_
         return classes[positive.astype(np.int64)]
 
-    def score(self, X: Any, y: Any, groups: Any = None) -> float:  # noqa: N803
-        """Share of instances whose class is right; with `groups`, what the estimator says of bags."""
+    def score(self, X: Any, y: Any) -> float:
+        """Share of instances whose true class is predicted."""
         return float(accuracy_score(y, self.predict(X)))
 
-    def predict_bag_proba(self, X: Any, groups: Any) -> NDArray[np.float64]:  # noqa: N803
+    def predict_bag_proba(self, X: Any, groups: Any) -> NDArray[np.float64]:
         """The exact law of each bag's number of positives.
 
         Args:
@@ -89,7 +91,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         table[torch.arange(len(bags)).repeat_interleave(counts), column] = law
         return table.numpy()
 
-    def predict_bags(self, X: Any, groups: Any) -> Array:  # noqa: N803
+    def predict_bags(self, X: Any, groups: Any) -> Array:
         """The most probable number of positives in each bag, (bags,), in the order in which bags first appear."""
         most: Array = self.predict_bag_proba(X, groups).argmax(1)
         return most
@@ -127,12 +129,12 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     # What follows is for the estimators themselves.
 
-    def _check_training(self, X: Any, y: Any, **checks: Any) -> tuple[Tensor, Array]:  # noqa: N803
+    def _check_training(self, X: Any, y: Any, **checks: Any) -> tuple[Tensor, Array]:
         """Instances as float32 and labels as an array, without NaN."""
         instances, labels = validate_data(self, X, y, dtype=np.float32, allow_nd=True, ensure_min_samples=1, **checks)
         return torch.from_numpy(np.ascontiguousarray(instances)), np.asarray(labels)
 
-    def _instances(self, X: Any) -> Tensor:  # noqa: N803
+    def _instances(self, X: Any) -> Tensor:
         check_is_fitted(self)
         rows = validate_data(self, X, dtype=np.float32, allow_nd=True, reset=False)
         return torch.from_numpy(np.ascontiguousarray(rows))
@@ -149,9 +151,9 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         valid: BagDataset | PUDataset | None,
         objective: Any,
         *,
+        batches: dict[str, Any],
         seed: int,
         rule: Any = None,
-        positives: int | None = None,
     ) -> None:
         """Fit a new network, or the one before with `warm_start`, and keep what became of it."""
         from kofn import training  # brings Lightning: only when something is fitted
@@ -161,24 +163,17 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         with torch.random.fork_rng(devices=[]):  # torch's own stream stays as it was
             torch.manual_seed(seed)
             network = self.network_ if again else self._new_network(shape)
-            identity = {name: str(getattr(self, name)) for name in ("loss", "lr", "weight_decay", "l1", "batch_size")}
-            identity |= {
-                "class": type(self).__name__,
-                "seed": str(seed),
-                "instances": str(tuple(train.instances.shape)),
-            }
             module = training.CountModule(
-                network, objective, rule=rule, lr=self.lr, weight_decay=self.weight_decay, l1=self.l1, seed=seed,
-                identity=identity,
-            )  # fmt: skip
-            data = training.CountData(
-                train,
-                valid,
-                batch_size=self.batch_size if self.max_instances is None else None,
-                max_instances=self.max_instances,
-                positives=positives,
+                network,
+                objective,
+                rule=rule,
+                lr=self.lr,
+                weight_decay=self.weight_decay,
+                l1=self.l1,
                 seed=seed,
+                identity=self._identity(train) | {"seed": str(seed)},
             )
+            data = training.CountData(train, valid, seed=seed, **batches)
             training.fit(
                 module,
                 data,
@@ -195,6 +190,16 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.instance_shape_ = shape
         self.history_, self.best_epoch_ = module.history, module.best_epoch
 
+    def _bags_in_a_step(self) -> dict[str, Any]:
+        limit = self.max_instances
+        return {"batch_size": self.batch_size if limit is None else None, "max_instances": limit}
+
+    def _identity(self, train: BagDataset | PUDataset) -> dict[str, str]:
+        """What must be the same for a checkpoint to be of this fit; more epochs are welcome."""
+        free = {"epochs", "patience", "warm_start", "device", "progress", "checkpoint", "trainer", "random_state"}
+        chosen = {name: str(value) for name, value in self.get_params(deep=False).items() if name not in free}
+        return chosen | {"class": type(self).__name__, "instances": str(tuple(train.instances.shape))}
+
     def _logits(self, instances: Tensor, bags: Bags | None = None) -> Tensor:
         """Scores of instances, in evaluation mode, some at a time; of bags from a network that pools, if given."""
         network = self.network_.eval()
@@ -207,7 +212,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
                 chunks = [network(part) for part in instances.split(CHUNK)]
         return torch.cat([_flat(chunk) for chunk in chunks])
 
-    def _bag_logits(self, X: Any, groups: Any) -> tuple[Tensor, Bags]:  # noqa: N803
+    def _bag_logits(self, X: Any, groups: Any) -> tuple[Tensor, Bags]:
         """Log-odds of instances in float64, one bag after the other, and the bags."""
         instances = self._instances(X)
         bags = bags_of(groups, len(instances))

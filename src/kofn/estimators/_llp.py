@@ -101,7 +101,7 @@ class LLPClassifier(CountClassifier):
         max_instances: int | None = None,
         accumulate: int = 1,
         validation_fraction: float = 0.1,
-        patience: int | None = 20,
+        patience: int | None = None,
         warm_start: bool = False,
         device: str = "cpu",
         precision: str = "32-true",
@@ -134,7 +134,7 @@ class LLPClassifier(CountClassifier):
         self.trainer = trainer
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> LLPClassifier:  # noqa: N803
+    def fit(self, X: Any, y: Any, groups: Any = None) -> LLPClassifier:
         """Train on bags.
 
         Args:
@@ -160,11 +160,12 @@ class LLPClassifier(CountClassifier):
             BagDataset(instances, bags.select(chosen), stated[chosen]),
             BagDataset(instances, bags.select(held), stated[held]) if len(held) else None,
             self._objective(objective),
+            batches=self._bags_in_a_step(),
             seed=seed,
         )
         return self
 
-    def posterior_proba(self, X: Any, y: Any, groups: Any = None) -> NDArray[np.float64]:  # noqa: N803
+    def posterior_proba(self, X: Any, y: Any, groups: Any = None) -> NDArray[np.float64]:
         """Probability of each instance to be of each class, given what is known of its bag: P(y_i | label of the bag).
 
         What the labels of training data still tell about their instances once a network is trained. Of a bag whose
@@ -184,7 +185,7 @@ class LLPClassifier(CountClassifier):
         positive[bags.index] = posteriors(objective, logits, stated, bags)
         return torch.stack([1 - positive, positive], 1).numpy()
 
-    def score(self, X: Any, y: Any, groups: Any = None) -> float:  # noqa: N803
+    def score(self, X: Any, y: Any, groups: Any = None) -> float:
         """Without groups the share of right classes; with groups the mean over bags of log P(label of the bag)."""
         if groups is None and self.label == "proportion":
             return super().score(X, y)

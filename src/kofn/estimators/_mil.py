@@ -81,7 +81,7 @@ class MILClassifier(CountClassifier):
         max_instances: int | None = None,
         accumulate: int = 1,
         validation_fraction: float = 0.1,
-        patience: int | None = 20,
+        patience: int | None = None,
         warm_start: bool = False,
         device: str = "cpu",
         precision: str = "32-true",
@@ -112,7 +112,7 @@ class MILClassifier(CountClassifier):
         self.trainer = trainer
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, groups: Any = None) -> MILClassifier:  # noqa: N803
+    def fit(self, X: Any, y: Any, groups: Any = None) -> MILClassifier:
         """Train on bags.
 
         Args:
@@ -140,12 +140,13 @@ class MILClassifier(CountClassifier):
             BagDataset(instances, bags.select(chosen), stated[chosen]),
             BagDataset(instances, bags.select(held), stated[held]) if len(held) else None,
             self._objective(stated[chosen]),
+            batches=self._bags_in_a_step(),
             seed=seed,
             rule=self._rule(),
         )
         return self
 
-    def predict_bag_proba(self, X: Any, groups: Any) -> NDArray[np.float64]:  # noqa: N803
+    def predict_bag_proba(self, X: Any, groups: Any) -> NDArray[np.float64]:
         """Probability of each bag to have no positive instance, and at least one, by the exact law of its count.
 
         With loss="attention" it is the attention model's own.
@@ -160,7 +161,7 @@ class MILClassifier(CountClassifier):
         scores = torch.from_numpy(self.bag_decision_function(X, groups))
         return torch.stack([torch.sigmoid(-scores), torch.sigmoid(scores)], 1).numpy()
 
-    def bag_decision_function(self, X: Any, groups: Any) -> NDArray[np.float64]:  # noqa: N803
+    def bag_decision_function(self, X: Any, groups: Any) -> NDArray[np.float64]:
         """Log-odds of each bag to have a positive instance: `predict_bag_proba` without rounding to 0 or 1. (bags,)."""
         instances = self._instances(X)
         bags = bags_of(groups, len(instances))
@@ -168,12 +169,12 @@ class MILClassifier(CountClassifier):
             return self._logits(instances, bags).double().numpy()
         return bag_scores(self._logits(instances).double()[bags.index], offsets=bags.offsets).numpy()
 
-    def predict_bags(self, X: Any, groups: Any) -> Array:  # noqa: N803
+    def predict_bags(self, X: Any, groups: Any) -> Array:
         """The more probable class of each bag, (bags,), in the order in which bags first appear."""
         classes: Array = self.classes_
         return classes[(self.bag_decision_function(X, groups) > 0).astype(np.int64)]
 
-    def posterior_proba(self, X: Any, y: Any, groups: Any = None) -> NDArray[np.float64]:  # noqa: N803
+    def posterior_proba(self, X: Any, y: Any, groups: Any = None) -> NDArray[np.float64]:
         """Probability of each instance to be of each class, given its bag's label: in a negative bag none is positive.
 
             P(y_i = 1 | S >= 1) = p_i / P(S >= 1)
@@ -194,7 +195,7 @@ class MILClassifier(CountClassifier):
         positive[bags.index] = posteriors(BagObjective(), logits, stated, bags)
         return torch.stack([1 - positive, positive], 1).numpy()
 
-    def score(self, X: Any, y: Any, groups: Any = None) -> float:  # noqa: N803
+    def score(self, X: Any, y: Any, groups: Any = None) -> float:
         """Share of right classes: of bags with groups, of instances without."""
         if groups is None:
             return super().score(X, y)

@@ -59,8 +59,8 @@ def with_attention(network: nn.Module, *, gated: bool) -> models.AttentionMIL:
         return network
     if not isinstance(network, nn.Sequential) or not isinstance(network[-1], models.Logit):
         raise ValueError(
-            "`module` must be a torch.nn.Sequential that ends in a kofn.models.Logit when loss='attention', so that the "
-            "attention can stand on what comes before; or a kofn.models.AttentionMIL of your own."
+            "`module` must be a torch.nn.Sequential that ends in a kofn.models.Logit when loss='attention', so that "
+            "the attention can stand on what comes before; or a kofn.models.AttentionMIL of your own."
         )
     pooling = models.GatedAttentionPooling if gated else models.AttentionPooling
     return models.AttentionMIL(network[:-1], pooling(network[-1].in_features))

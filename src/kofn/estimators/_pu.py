@@ -31,7 +31,8 @@ class PUClassifier(CountClassifier):
         loss: "count", the divergence of the law of a bag's count from the binomial; "expectation", its expected count;
             "upu", "nnpu" or "cvir".
         positive_weight: factor for the labelled positives, with "count" and "expectation".
-        batch_size: unlabelled instances in a bag; a step has one bag, and as many labelled positives.
+        batch_size: unlabelled instances in a bag; a step has one bag, and as many labelled positives. By default an
+            eighth of the unlabelled, at least 32 and at most 200.
         stopping: what makes an epoch the best: "prior", that as many unlabelled validation instances are taken for
             positive as the mixture says, or "loss", the validation loss.
         hidden, dropout, epochs, lr, weight_decay, l1, accumulate, validation_fraction, patience, warm_start, device,
@@ -75,10 +76,10 @@ class PUClassifier(CountClassifier):
         lr: float = 1e-3,
         weight_decay: float = 0.0,
         l1: float = 0.0,
-        batch_size: int = 200,
+        batch_size: int | None = None,
         accumulate: int = 1,
         validation_fraction: float = 0.1,
-        patience: int | None = 20,
+        patience: int | None = None,
         warm_start: bool = False,
         device: str = "cpu",
         precision: str = "32-true",
@@ -111,9 +112,7 @@ class PUClassifier(CountClassifier):
         self.trainer = trainer
         self.random_state = random_state
 
-    max_instances = None  # a bag is made to measure
-
-    def fit(self, X: Any, y: Any) -> PUClassifier:  # noqa: N803
+    def fit(self, X: Any, y: Any) -> PUClassifier:
         """Train on labelled positives and unlabelled instances.
 
         Args:
@@ -145,14 +144,11 @@ class PUClassifier(CountClassifier):
             PUDataset(instances[chosen], labeled[chosen]),
             PUDataset(instances[held], labeled[held]) if valid else None,
             self._objective(),
+            batches={"batch_size": self.batch_size or min(max(int((~labeled).sum()) // 8, 32), 200)},
             seed=seed,
             rule=self._rule(),
         )
         return self
-
-    def score(self, X: Any, y: Any) -> float:  # noqa: N803
-        """Share of instances whose class is right, from true classes."""
-        return super().score(X, y)
 
     def _mixture(self, labeled_fraction: float) -> float:
         if self.mixture is not None:

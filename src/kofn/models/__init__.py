@@ -15,13 +15,16 @@ from kofn.models._networks import (
     mnist_convnet,
     pu_mnist_mlp,
 )
+from kofn.models._registry import NETWORKS, build
 
 __all__ = [
+    "NETWORKS",
     "AttentionMIL",
     "AttentionPooling",
     "GatedAttentionPooling",
     "Logit",
     "adult_mlp",
+    "build",
     "cifar_resnet18",
     "colon_convnet",
     "magic_mlp",

@@ -69,6 +69,7 @@ def fit(
         "enable_progress_bar": progress,
         "enable_model_summary": False,
         "num_sanity_val_steps": 0,
+        "limit_val_batches": 1.0 if data.valid is not None else 0,
         "use_distributed_sampler": False,
         "log_every_n_steps": 1,
     }

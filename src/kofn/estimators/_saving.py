@@ -1,0 +1,88 @@
+"""Fitted estimators on disk: parameters and facts as JSON, weights as safetensors, no code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from kofn._model_folder import read_model, write_model
+from kofn.estimators._base import CountClassifier
+
+NOT_KEPT = ("checkpoint", "trainer", "progress", "device")  # of the machine, not of the model
+
+
+def save(estimator: CountClassifier, path: Path) -> None:
+    """Write a fitted estimator to the folder `path`."""
+    kept, own = {}, []
+    for name, value in estimator.get_params(deep=False).items():
+        if name in NOT_KEPT:
+            continue
+        try:
+            kept[name] = plain(value)
+        except TypeError:
+            own.append(name)  # a network, a factory, a law of noise: code
+    facts: dict[str, Any] = {
+        "parameters": kept,
+        "not_saved": own,
+        "classes": plain(estimator.classes_),
+        "classes_dtype": estimator.classes_.dtype.str,
+        "n_features_in": estimator.n_features_in_,
+        "feature_names_in": plain(getattr(estimator, "feature_names_in_", None)),
+        "instance_shape": plain(estimator.instance_shape_),
+        "history": estimator.history_,
+        "best_epoch": estimator.best_epoch_,
+        "mixture": getattr(estimator, "mixture_", None),
+    }
+    write_model(path, kind=type(estimator).__name__, facts=facts, tensors=estimator.network_.state_dict())
+
+
+def load(path: Path, *, kinds: Sequence[type[CountClassifier]], module: Any = None) -> Any:
+    """Read an estimator of one of these classes from the folder `path`."""
+    by_name = {kind.__name__: kind for kind in kinds}
+    model = read_model(path, kind=list(by_name))
+    facts: dict[str, Any] = dict(model.facts)
+    parameters = facts["parameters"] | ({} if module is None else {"module": module})
+    if "module" not in parameters:
+        raise ValueError(
+            f"`module` must be given to load {path}: the model was trained with a network of your own, which is code "
+            f"and is not saved. Pass the same network or factory: {model.kind}.load(path, module=...)."
+        )
+    estimator = by_name[model.kind](**parameters)
+    shape = tuple(facts["instance_shape"])
+    with torch.random.fork_rng(devices=[]):  # the fresh weights are replaced at once
+        network = estimator._new_network(shape)
+    try:
+        network.load_state_dict(model.tensors)
+    except RuntimeError as error:
+        raise ValueError(f"`module` must be the network that {path} was trained with; {error}") from None
+    estimator.network_ = network.eval()
+    estimator.classes_ = np.array(facts["classes"], dtype=np.dtype(facts["classes_dtype"]))
+    estimator.instance_shape_ = shape
+    estimator.history_, estimator.best_epoch_ = facts["history"], facts["best_epoch"]
+    estimator.n_features_in_ = facts["n_features_in"]
+    if facts["feature_names_in"] is not None:
+        estimator.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
+    if facts["mixture"] is not None:
+        estimator.mixture_ = facts["mixture"]
+    return estimator
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: numpy's scalars and arrays, tuples and paths as numbers, lists and strings.
+
+    Raises:
+        TypeError: an object that JSON has no word for.
+    """
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    raise TypeError(f"a {type(value).__name__} is no plain value")
