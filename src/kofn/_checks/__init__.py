@@ -22,17 +22,35 @@ from kofn._checks._labels import (
     whole_counts,
 )
 from kofn._checks._options import extra, option
+from kofn._checks._tasks import (
+    binary_labels,
+    enough_rows,
+    fraction,
+    generator,
+    interval,
+    labelled,
+    real_number,
+    square_patches,
+    standardisable,
+    whole_number,
+)
 from kofn._checks._tensors import holds, is_tensor, logits, mask, not_both, offsets, per_bag, real_per_bag, some_logits
 
 __all__ = [
     "bag_ids",
     "bag_labels",
     "bag_pairs",
+    "binary_labels",
     "counts_fit",
+    "enough_rows",
     "extra",
+    "fraction",
     "fractions",
+    "generator",
     "holds",
+    "interval",
     "is_tensor",
+    "labelled",
     "law_shape",
     "logits",
     "mask",
@@ -47,10 +65,14 @@ __all__ = [
     "per_bag",
     "positions",
     "prior",
+    "real_number",
     "real_per_bag",
     "some_logits",
+    "square_patches",
+    "standardisable",
     "target",
     "which_bags",
     "whole_counts",
+    "whole_number",
     "whole_numbers",
 ]
