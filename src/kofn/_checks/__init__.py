@@ -23,6 +23,7 @@ from kofn._checks._labels import (
 )
 from kofn._checks._options import extra, option
 from kofn._checks._tasks import (
+    a_bag_fits,
     binary_labels,
     enough_rows,
     fraction,
@@ -37,6 +38,7 @@ from kofn._checks._tasks import (
 from kofn._checks._tensors import holds, is_tensor, logits, mask, not_both, offsets, per_bag, real_per_bag, some_logits
 
 __all__ = [
+    "a_bag_fits",
     "bag_ids",
     "bag_labels",
     "bag_pairs",

@@ -78,6 +78,15 @@ def enough_rows(kind: str, wanted: int, there: int, cure: str) -> None:
         )
 
 
+def a_bag_fits(bags: int, bag_size: int, positives: int, negatives: int) -> None:
+    """At least one bag."""
+    if not bags:
+        raise ValueError(
+            f"`bag_size` must leave room for one bag at least; the first of {bag_size} does not fit into {positives} "
+            f"positive and {negatives} negative rows. Take smaller bags, or another interval from `low` to `high`."
+        )
+
+
 def labelled(instances: object, labels: object, features: int, classes: int) -> None:
     """Instances with one label each."""
     x, y = is_tensor("instances", instances), is_tensor("labels", labels)

@@ -133,7 +133,7 @@ def _unpack(source: Source, path: Path, url: str) -> Iterator[tuple[str, bytes]]
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                for member in wanted.keys() & set(archive.namelist()):
+                for member in filter(wanted.__contains__, archive.namelist()):
                     yield wanted[member], archive.read(member)
         else:
             with tarfile.open(path) as archive:  # in the archive's order: going back would decompress it again
@@ -144,7 +144,7 @@ def _unpack(source: Source, path: Path, url: str) -> Iterator[tuple[str, bytes]]
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error) as error:
         raise ValueError(
             f"{source.name}: what came from {url}, {path.stat().st_size} bytes, is no whole zip or tar archive "
-            f"({error}). Try again, or get the files from {source.page}: a proxy may have answered, or the line been cut."
+            f"({error}). Try again, or get the files from {source.page}: a proxy may have answered in its place."
         ) from error
 
 

@@ -120,7 +120,7 @@ def make_llp_bags(
     if bags is None:
         fits = (counts.cumsum(0) <= len(positive)) & ((bag_size - counts).cumsum(0) <= len(negative))
         counts = counts[: int(fits.sum())]  # sums only grow: bags fit up to one, and none after it
-        _checks.enough_rows("positive and negative", bag_size, len(counts) * bag_size, "smaller bags")
+        _checks.a_bag_fits(len(counts), bag_size, len(positive), len(negative))
     ones = int(counts.sum())
     zeros = len(counts) * bag_size - ones
     _checks.enough_rows("positive", ones, len(positive), "fewer or smaller bags, or a lower interval")
