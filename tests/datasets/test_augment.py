@@ -43,6 +43,8 @@ def test_every_result_is_a_position_of_a_crop_of_the_reflected_patch() -> None:
     possible = {code(each) for crop in crops for each in positions(crop)}
     out = augment_patches(patch.expand(6000, 1, size, size), shift=shift, generator=seeded(1))
     assert {code(each) for each in out} == possible
+    unshifted = {code(each) for each in positions(patch)}
+    assert abs(sum(code(each) in unshifted for each in out) - 6000 / 25) < 75  # 5 sd: one shift of 25 is none
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, torch.float64], ids=str)

@@ -118,6 +118,14 @@ def test_only_what_is_missing_is_downloaded(tmp_path: Path, monkeypatch: pytest.
         read(EACH, folder)
 
 
+def test_what_is_there_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset_files.serve(monkeypatch, tmp_path / "shelf", {"letters.zip": dataset_files.zipped(CONTENTS)})
+    folder = dataset_files.put(tmp_path / "outer/inner", {"a.bin": b"mine"})
+    assert find(SOURCE, tmp_path) == folder
+    assert (folder / "a.bin").read_bytes() == b"mine"
+    assert (folder / "b.bin").read_bytes() == CONTENTS["b.bin"]
+
+
 def test_members_are_never_written_by_their_own_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evil = {"../evil.txt": b"evil", "/tmp/kofn-evil.txt": b"evil", "../../a.bin": b"evil"}
     dataset_files.serve(

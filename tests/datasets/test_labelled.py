@@ -59,9 +59,9 @@ def test_standardised_columns_have_mean_zero_and_sd_one() -> None:
 
 
 def test_constant_columns_become_zero() -> None:
-    constant = torch.full((7, 2), 0.1)  # 0.1 has no exact mean in binary
+    constant = torch.full((7, 2), 0.1, dtype=torch.float64)  # the sum of seven 0.1 is rounded
     constant[3, 1] = 0.2
-    z, w = standardise(data(constant), data(torch.tensor([[0.1, 0.1], [5.0, 0.2]])))
+    z, w = standardise(data(constant), data(torch.tensor([[0.1, 0.1], [5.0, 0.2]], dtype=torch.float64)))
     assert z.instances[:, 0].tolist() == [0.0] * 7
     assert w.instances[:, 0].tolist() == [0.0, 0.0]
     assert bool(torch.isfinite(torch.cat([z.instances, w.instances])).all())

@@ -107,8 +107,7 @@ def standardise(train: Labelled, *others: Labelled) -> tuple[Labelled, ...]:
         _checks.standardisable(data.instances, train.instances)
     x = train.instances.double()
     mean, sd = x.mean(0), x.std(0, correction=0)
-    constant = x.amin(0) == x.amax(0)  # exactly; rounding of the mean may leave a tiny sd
     return tuple(
-        replace(data, instances=torch.where(constant, 0.0, (data.instances.double() - mean) / sd).to(data.instances))
+        replace(data, instances=torch.where(sd == 0, 0.0, (data.instances.double() - mean) / sd).to(data.instances))
         for data in (train, *others)
     )
