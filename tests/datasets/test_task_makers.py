@@ -303,6 +303,7 @@ HOLD: dict[str, Any] = {"n_bags": 8, "fraction": 0.5}
             "`generator` must be a torch.Generator; got int. From a seed",
         ),
         (make_mil_bags, MIL, {"target": 7}, ValueError, "at least 1 target rows .* a `target` that occurs .* not 7"),
+        (make_mil_bags, MIL, {"target": "nine"}, TypeError, "`target` must be a whole number; got 'nine'"),
         (make_mil_bags, MIL, {"labels": torch.ones(9).long()}, ValueError, "at least 1 other rows"),
         (make_mil_bags, MIL, {"bags": 0}, ValueError, "`bags` must be at least 1"),
         (make_mil_bags, MIL, {"mean_size": 0.5}, ValueError, "`mean_size` must be finite and at least 1; got 0.5"),

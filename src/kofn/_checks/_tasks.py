@@ -26,11 +26,11 @@ def generator(value: object) -> torch.Generator:
     return value
 
 
-def whole_number(name: str, value: object, *, low: int, high: int | None = None) -> None:
-    """A whole number in a range."""
+def whole_number(name: str, value: object, *, low: int | None = None, high: int | None = None) -> None:
+    """A whole number, in a range if one is given."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
-    if int(value) < low or (high is not None and int(value) > high):
+    if (low is not None and int(value) < low) or (high is not None and int(value) > high):
         rule = f"at least {low}" if high is None else f"from {low} to {high}"
         raise ValueError(f"`{name}` must be {rule}; got {value}.")
 

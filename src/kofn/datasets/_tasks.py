@@ -175,6 +175,7 @@ def make_mil_bags(
         Ilse, Tomczak, Welling. Attention-based deep multiple instance learning. ICML 2018.
     """
     classes = _checks.whole_numbers("labels", labels)
+    _checks.whole_number("target", target)
     _checks.whole_number("bags", bags, low=1)
     _checks.real_number("mean_size", mean_size, low=1.0)
     _checks.real_number("sd_size", sd_size, low=0.0)
