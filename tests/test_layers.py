@@ -14,7 +14,7 @@ ROOT = Path(kofn.__file__).parent
 # Each layer may import from the lines above it, never from those below; modules of a line may share.
 LAYERS = [
     ["_checks._tensors", "_checks._options", "_checks._data", "_checks._estimators"],
-    ["_checks._labels"],
+    ["_checks._labels", "_checks._tasks"],
     ["_checks"],
     ["counts._bags", "counts._tilt", "counts._eager", "counts._layout", "counts._native"],
     ["counts._tree", "counts._window"],
@@ -36,6 +36,10 @@ LAYERS = [
     ["losses.mil", "losses.pu", "losses.kernel"],
     ["losses.modules"],
     ["distributions", "losses", "metrics", "models"],
+    ["datasets._files", "datasets._draws"],
+    ["datasets._labelled", "datasets._tasks", "datasets._augment", "datasets._colon"],
+    ["datasets._adult", "datasets._magic", "datasets._mnist", "datasets._cifar10", "datasets._bundled"],
+    ["datasets"],
     [""],
     ["training._objectives", "training._stopping"],
     ["training._module", "training._data"],

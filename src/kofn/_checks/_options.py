@@ -18,5 +18,5 @@ def extra(module: str, name: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError as error:
-        package = {"sklearn": "scikit-learn"}.get(module.split(".")[0], module.split(".")[0])
+        package = {"sklearn": "scikit-learn", "PIL": "pillow"}.get(module.split(".")[0], module.split(".")[0])
         raise ImportError(f"This needs {package}, which is not installed: pip install kofn[{name}]") from error
