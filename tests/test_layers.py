@@ -61,7 +61,11 @@ def module_name(path: Path) -> str:
 def imports(path: Path) -> set[str]:
     """Modules of kofn that a file imports, in any function too."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    tree.body = [
+        node for node in tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
+    ]
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "kofn":
             base = node.module.removeprefix("kofn").lstrip(".")
             names = {f"{base}.{alias.name}".lstrip(".") for alias in node.names}

@@ -29,13 +29,6 @@ EACH = replace(SOURCE, urls=("https://example.org/a.bin", "https://example.org/b
 TAR = replace(SOURCE, urls=("https://example.org/letters.tar.gz",), inside="letters-1.0/")
 
 
-@pytest.fixture(autouse=True)
-def no_data_but_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("KOFN_DATA", raising=False)
-    monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / "cache" / project)
-    dataset_files.no_network(monkeypatch)
-
-
 def files_below(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")} if folder.exists() else set()
 

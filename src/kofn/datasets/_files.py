@@ -52,13 +52,12 @@ def find(source: Source, root: str | os.PathLike[str] | None = None, *, download
     """
     looked: list[Path] = []
     parts = source.folder.split("/")
-    places = list(_places(root))
-    for place in places:
+    for place in _places(root):
         for start in range(len(parts) + 1):
             looked.append(place.joinpath(*parts[start:]))
             if not _missing(source, looked[-1]):
                 return looked[-1]
-    target = places[0 if root is not None else -1] / source.folder
+    target = (place if root is None else Path(root).expanduser()) / source.folder
     if not download:
         raise FileNotFoundError(_not_found(source, looked, target, "`download` is False"))
     if not source.urls:
