@@ -74,9 +74,9 @@ class BagDataset(Dataset[Batch]):
     def __init__(
         self, instances: Any, bags: Bags, labels: Any, *, transform: Callable[[Tensor], Tensor] | None = None
     ) -> None:
-        self.instances = torch.as_tensor(instances)
+        self.instances = _checks.as_tensor("instances", instances)
         self.bags = bags
-        self.labels = torch.as_tensor(labels)
+        self.labels = _checks.as_tensor("labels", labels)
         self.transform = transform
         _checks.bags_fit(bags.index, bags.sizes, bags.names, self.instances, self.labels)
 
@@ -115,8 +115,8 @@ class PUDataset(Dataset[Batch]):
     """
 
     def __init__(self, instances: Any, labeled: Any, *, transform: Callable[[Tensor], Tensor] | None = None) -> None:
-        self.instances = torch.as_tensor(instances)
-        self.labeled = torch.as_tensor(labeled)
+        self.instances = _checks.as_tensor("instances", instances)
+        self.labeled = _checks.as_tensor("labeled", labeled)
         self.transform = transform
         _checks.positives_and_others(self.labeled, len(self.instances))
 
@@ -153,6 +153,7 @@ class StepSampler(Sampler[Draw]):
     def __init__(
         self, *, shuffle: bool = True, seed: int = 0, processes: int = 1, process: int = 0, accumulate: int = 1
     ) -> None:
+        _checks.plan(seed, processes, process, accumulate)
         self.shuffle, self.seed, self.epoch = shuffle, seed, 0
         self.processes, self.process, self.accumulate = processes, process, accumulate
         self.sampler = self  # Lightning tells the epoch to `loader.batch_sampler.sampler` only
@@ -209,7 +210,7 @@ class BagSampler(StepSampler):
     def __init__(self, sizes: Tensor, *, bags: int | None = None, instances: int | None = None, **plan: Any) -> None:
         super().__init__(**plan)
         _checks.one_of_two("bags", bags, "instances", instances)
-        self.sizes = sizes.numpy()
+        self.sizes = _checks.some_sizes(sizes).numpy()
         self.bags, self.instances = bags, instances
         self._batches = 0
         if instances is not None:
@@ -254,6 +255,8 @@ class PUSampler(StepSampler):
 
     def __init__(self, labeled: Tensor, *, size: int = 200, positives: int | None = None, **plan: Any) -> None:
         super().__init__(**plan)
+        _checks.positives_and_others(labeled, len(labeled))
+        _checks.at_least(1, size=size, **({} if positives is None else {"positives": positives}))
         self.known, self.unknown = labeled.nonzero().flatten(), (~labeled).nonzero().flatten()
         self.bags = -(-len(self.unknown) // size)
         self.positives = min(size, len(self.known)) if positives is None else positives

@@ -1,14 +1,19 @@
 """Every argument check and every message to the user: what the argument is, what must hold, what came, the cure."""
 
 from kofn._checks._data import (
+    as_tensor,
+    at_least,
     bag_ids,
     bags_fit,
     no_empty_bag,
     one_for_each_instance,
     one_of_two,
     one_value,
+    plan,
+    position,
     positions,
     positives_and_others,
+    some_sizes,
     which_bags,
     whole_numbers,
 )
@@ -28,6 +33,8 @@ from kofn._checks._options import extra, option
 from kofn._checks._tensors import holds, is_tensor, logits, mask, not_both, offsets, per_bag, real_per_bag, some_logits
 
 __all__ = [
+    "as_tensor",
+    "at_least",
     "bag_ids",
     "bag_labels",
     "bag_pairs",
@@ -50,11 +57,14 @@ __all__ = [
     "one_value",
     "option",
     "per_bag",
+    "plan",
+    "position",
     "positions",
     "positives_and_others",
     "prior",
     "real_per_bag",
     "some_logits",
+    "some_sizes",
     "target",
     "which_bags",
     "whole_counts",
