@@ -301,12 +301,15 @@ def cut(sizes: np.ndarray[Any, np.dtype[np.int64]], most: int, batches: int) -> 
 def most_batches(sizes: np.ndarray[Any, np.dtype[np.int64]], most: int) -> int:
     """How many batches of at most `most` instances bags of these sizes can need, in any order.
 
-    Let T be all instances. A batch is closed because the next bag does not fit, so two neighbouring batches have more
-    than `most` together: there are at most 2 ceil(T / most) - 1. And if no bag is larger than s <= most, a closed batch
-    has at least most - s + 1, so there are at most ceil(T / (most - s + 1)).
+    A batch is closed because the next bag does not fit. So two neighbouring batches have more than `most` together, and
+    of all instances T there are at most 2 ceil(T / most) - 1 batches. Or take some of the bags, of at most s instances
+    each and t in all, and call the other c large. At most c batches have a large bag, and at most c others are closed
+    before one. The rest are closed before a bag of at most s and so have at least most - s + 1, but for the last, which
+    has one or more: at most 2 c + ceil(t / (most - s + 1)) batches.
     """
-    total, largest = int(sizes.sum()), int(sizes.max(initial=0))
-    bounds = [len(sizes), 2 * -(-total // most) - 1]
-    if largest <= most:
-        bounds.append(-(-total // (most - largest + 1)))
-    return max(1, min(bounds))
+    unit = int(np.gcd.reduce(sizes))  # bags of 10 fill 200 of 209
+    sizes, most = sizes // unit, max(most // unit, 1)
+    small = np.sort(sizes[sizes <= most])
+    large = len(sizes) - np.arange(1, len(small) + 1)
+    by_size = 2 * large - (-small.cumsum() // (most - small + 1))
+    return min(len(sizes), 2 * -(-int(sizes.sum()) // most) - 1, int(by_size.min(initial=len(sizes))))
