@@ -128,7 +128,7 @@ class Bags:
             [5, 0, 1]
         """
         if isinstance(which, slice):
-            chosen = torch.from_numpy(np.arange(*which.indices(len(self))))  # torch's slices do not run backwards
+            chosen = torch.from_numpy(np.arange(len(self))[which].copy())  # torch's slices do not run backwards
         else:
             chosen = torch.arange(len(self))[_checks.which_bags(which, len(self))]
         index, offsets = self.gather(chosen)

@@ -102,7 +102,7 @@ def _as_array(ids: Any) -> Array:
         ids = ids.detach().cpu()
         return np.asarray(ids.double() if ids.is_floating_point() else ids)  # numpy has no bfloat16
     if isinstance(ids, np.ma.MaskedArray):
-        return np.asarray(np.ma.filled(ids.astype(object), None))
+        return np.array(ids.tolist(), dtype=object)  # None where it is masked
     if hasattr(ids, "__array__"):  # numpy, pandas, polars, pyarrow
         return np.asarray(ids)
     if isinstance(ids, (str, bytes, Mapping, Set)) or not isinstance(ids, Iterable):
