@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
@@ -106,9 +106,12 @@ class Bags:
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def __getitem__(self, bag: int) -> Tensor:
-        bag = _checks.position(bag, len(self))
-        return self.index[int(self.offsets[bag]) : int(self.offsets[bag + 1])]
+    def __getitem__(self, bag: SupportsIndex) -> Tensor:
+        place = _checks.position(bag, len(self))
+        return self.index[int(self.offsets[place]) : int(self.offsets[place + 1])]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self.index.split(self.sizes.tolist()))
 
     def __repr__(self) -> str:
         return f"Bags({len(self)} bags of {len(self.index)} instances)"

@@ -174,6 +174,9 @@ class StepSampler(Sampler[Draw]):
                 draw, bags = step[mine] if mine < len(step) else (step[0][0], 0)
                 yield draw._replace(share=bags / total)
 
+    @abstractmethod
+    def __len__(self) -> int: ...
+
     @property
     def parts(self) -> int:
         """Batches of a step."""
