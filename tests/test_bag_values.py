@@ -51,7 +51,8 @@ def test_select_mask_and_slice(lists: list[list[int]], data: st.DataObject) -> N
 def test_select_by_any_integer(dtype: str) -> None:
     # A tensor of uint8 is a mask to torch, and -4 is 252 to it.
     which = np.array([2, 0, 2], dtype=dtype)
-    for asked in (which, torch.from_numpy(which), which.tolist(), tuple(which), [torch.tensor(2), 0, 2]):
+    containers: list[Any] = [which, torch.from_numpy(which), which.tolist(), tuple(which), [torch.tensor(2), 0, 2]]
+    for asked in containers:
         assert BAGS.select(asked).names == ["c", "a", "c"]
 
 
@@ -149,7 +150,10 @@ def test_values_of_no_bags() -> None:
     assert all(math.isnan(value) for value in empty.mean([]).tolist())
 
 
-@given(lists=st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=5), max_size=6), shape=st.sampled_from([(), (2,), (2, 3)]))
+@given(
+    lists=st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=5), max_size=6),
+    shape=st.sampled_from([(), (2,), (2, 3)]),
+)
 def test_common_is_what_was_repeated(lists: list[list[int]], shape: tuple[int, ...]) -> None:
     generator = torch.Generator().manual_seed(len(lists))
     labels = torch.randint(0, 3, (len(lists), *shape), generator=generator)

@@ -39,6 +39,7 @@ def members(bags: Bags) -> list[list[int]]:
 def assert_same(bags: Bags, ids: list[Any]) -> None:
     expected = by_dict(ids)
     assert bags.names == list(expected)
+    assert [bags[j].tolist() for j in range(len(bags))] == list(expected.values())
     assert members(bags) == list(expected.values())
     assert bags.sizes.tolist() == [len(bag) for bag in expected.values()]
     assert bags.index.dtype == bags.offsets.dtype == bags.sizes.dtype == torch.int64
@@ -184,7 +185,9 @@ def test_ids_of_another_shape(ids: Any) -> None:
         Bags.from_ids(ids)
 
 
-@pytest.mark.parametrize("bags", [Bags.from_ids([]), Bags.from_lists([]), Bags.from_lists({}), Bags.from_sizes([]), Bags([], [0])])
+@pytest.mark.parametrize(
+    "bags", [Bags.from_ids([]), Bags.from_lists([]), Bags.from_lists({}), Bags.from_sizes([]), Bags([], [0])]
+)
 def test_no_bags(bags: Bags) -> None:
     assert len(bags) == 0
     assert bags.names == members(bags) == []
