@@ -45,9 +45,9 @@ LAYERS = [
     ["training._module", "training._data"],
     ["training._fit"],
     ["training"],
-    ["estimators._labels", "estimators._network"],
+    ["estimators._labels", "estimators._network", "estimators._saving"],
     ["estimators._base"],
-    ["estimators._llp", "estimators._mil", "estimators._pu", "estimators._saving", "estimators._search"],
+    ["estimators._llp", "estimators._mil", "estimators._pu", "estimators._search"],
     ["estimators"],
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}

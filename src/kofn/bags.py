@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
@@ -86,7 +86,8 @@ class Bags:
         """
         names = list(lists) if isinstance(lists, Mapping) else None
         members = list(lists.values()) if isinstance(lists, Mapping) else list(lists)
-        parts = [_checks.positions(f"lists[{j}]", bag) for j, bag in enumerate(members)]
+        keys = range(len(members)) if names is None else names
+        parts = [_checks.positions(f"lists[{key!r}]", bag) for key, bag in zip(keys, members, strict=True)]
         index = torch.cat([torch.zeros(0, dtype=torch.int64), *parts])
         return cls(index, _offsets(torch.tensor([len(part) for part in parts], dtype=torch.int64)), names=names)
 
@@ -105,11 +106,12 @@ class Bags:
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def __getitem__(self, bag: int) -> Tensor:
-        if not -len(self) <= bag < len(self):
-            raise IndexError(f"there is no bag {bag}; there are {len(self)}.")
-        start, end = self.offsets[bag % len(self)], self.offsets[bag % len(self) + 1]
-        return self.index[int(start) : int(end)]
+    def __getitem__(self, bag: SupportsIndex) -> Tensor:
+        place = _checks.position(bag, len(self))
+        return self.index[int(self.offsets[place]) : int(self.offsets[place + 1])]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self.index.split(self.sizes.tolist()))
 
     def __repr__(self) -> str:
         return f"Bags({len(self)} bags of {len(self.index)} instances)"
@@ -128,7 +130,10 @@ class Bags:
             >>> kofn.Bags.from_sizes([2, 3, 1]).select([2, 0]).index.tolist()
             [5, 0, 1]
         """
-        chosen = torch.arange(len(self))[which if isinstance(which, slice) else _checks.which_bags(which, len(self))]
+        if isinstance(which, slice):
+            chosen = torch.from_numpy(np.arange(len(self))[which].copy())  # torch's slices do not run backwards
+        else:
+            chosen = torch.arange(len(self))[_checks.which_bags(which, len(self))]
         index, offsets = self.gather(chosen)
         return Bags(index, offsets, names=[self.names[bag] for bag in chosen.tolist()])
 
@@ -136,7 +141,7 @@ class Bags:
         """Positions of the instances of some bags, one bag after the other, and their offsets: a batch's, unchecked.
 
         Args:
-            which: (k,) int64 positions of bags.
+            which: (k,) int64 positions of bags, from 0 or, negative, from the end.
 
         Returns:
             index (m,) and offsets (k + 1,).
@@ -144,7 +149,7 @@ class Bags:
         sizes = self.sizes[which]
         offsets = _offsets(sizes)
         # Instance i of the result lies i - offsets[bag] behind the start of its bag.
-        shift = (self.offsets[which] - offsets[:-1]).repeat_interleave(sizes)
+        shift = (self.offsets[:-1][which] - offsets[:-1]).repeat_interleave(sizes)
         return self.index[shift + torch.arange(len(shift))], offsets
 
     def bag_of(self) -> Tensor:
@@ -154,7 +159,10 @@ class Bags:
     def sum(self, values: Any) -> Tensor:
         """Sums over each bag: (instances, ...) to (b, ...). Whole numbers and bools give int64; gradients flow.
 
+        Real numbers are added up in float64 and come back in their own dtype.
+
         Raises:
+            TypeError: values that are not numbers.
             ValueError: fewer values than the bags' positions ask for.
 
         Examples:
@@ -162,11 +170,8 @@ class Bags:
             >>> kofn.Bags.from_lists([[0, 1], [1, 2], []]).sum(torch.tensor([1.0, 10.0, 100.0]))
             tensor([ 11., 110.,   0.])
         """
-        gathered = _checks.one_for_each_instance("values", values, self.index)
-        if not gathered.is_floating_point() and not gathered.is_complex():
-            gathered = gathered.long()
-        total = gathered.new_zeros((len(self), *gathered.shape[1:]))
-        return total.index_add(0, self.bag_of().to(gathered.device), gathered)
+        total, dtype = self._total(values)
+        return total.to(dtype)
 
     def mean(self, values: Any) -> Tensor:
         """Means over each bag: (instances, ...) to (b, ...), NaN for an empty bag. Whole numbers give float64.
@@ -176,10 +181,22 @@ class Bags:
             >>> kofn.Bags.from_sizes([3, 1]).mean(torch.tensor([1, 0, 1, 1])).tolist()
             [0.6666666666666666, 1.0]
         """
-        total = self.sum(values)
-        if not total.is_floating_point():
-            total = total.double()
-        return total / self.sizes.to(total).reshape(-1, *(1 for _ in total.shape[1:]))
+        total, dtype = self._total(values)
+        sizes = self.sizes.to(total.device, torch.float64)
+        mean = total / sizes.reshape(-1, *(1 for _ in total.shape[1:]))
+        return mean.to(torch.float64 if dtype == torch.int64 else dtype)
+
+    def _total(self, values: Any) -> tuple[Tensor, torch.dtype]:
+        """Sums in int64, float64 or complex128, and the dtype of the answer.
+
+        Added up in bfloat16, a bag of 1,000 ones would be 256.
+        """
+        gathered = _checks.one_for_each_instance("values", values, self.index)
+        whole = not gathered.is_floating_point() and not gathered.is_complex()
+        wide = torch.int64 if whole else torch.promote_types(gathered.dtype, torch.float64)
+        total = gathered.new_zeros((len(self), *gathered.shape[1:]), dtype=wide)
+        total = total.index_add(0, self.bag_of().to(gathered.device), gathered.to(wide))
+        return total, torch.int64 if whole else gathered.dtype
 
     def common(self, values: Any, *, name: str = "values") -> Tensor:
         """The value that all instances of a bag share, as a column of a table repeats its bag's label on its rows.

@@ -74,9 +74,9 @@ class BagDataset(Dataset[Batch]):
     def __init__(
         self, instances: Any, bags: Bags, labels: Any, *, transform: Callable[[Tensor], Tensor] | None = None
     ) -> None:
-        self.instances = torch.as_tensor(instances)
+        self.instances = _checks.as_tensor("instances", instances)
         self.bags = bags
-        self.labels = torch.as_tensor(labels)
+        self.labels = _checks.as_tensor("labels", labels)
         self.transform = transform
         _checks.bags_fit(bags.index, bags.sizes, bags.names, self.instances, self.labels)
 
@@ -115,8 +115,8 @@ class PUDataset(Dataset[Batch]):
     """
 
     def __init__(self, instances: Any, labeled: Any, *, transform: Callable[[Tensor], Tensor] | None = None) -> None:
-        self.instances = torch.as_tensor(instances)
-        self.labeled = torch.as_tensor(labeled)
+        self.instances = _checks.as_tensor("instances", instances)
+        self.labeled = _checks.as_tensor("labeled", labeled)
         self.transform = transform
         _checks.positives_and_others(self.labeled, len(self.instances))
 
@@ -153,6 +153,7 @@ class StepSampler(Sampler[Draw]):
     def __init__(
         self, *, shuffle: bool = True, seed: int = 0, processes: int = 1, process: int = 0, accumulate: int = 1
     ) -> None:
+        _checks.plan(seed, processes, process, accumulate)
         self.shuffle, self.seed, self.epoch = shuffle, seed, 0
         self.processes, self.process, self.accumulate = processes, process, accumulate
         self.sampler = self  # Lightning tells the epoch to `loader.batch_sampler.sampler` only
@@ -172,6 +173,9 @@ class StepSampler(Sampler[Draw]):
                 mine = turn * self.processes + self.process
                 draw, bags = step[mine] if mine < len(step) else (step[0][0], 0)
                 yield draw._replace(share=bags / total)
+
+    @abstractmethod
+    def __len__(self) -> int: ...
 
     @property
     def parts(self) -> int:
@@ -209,7 +213,7 @@ class BagSampler(StepSampler):
     def __init__(self, sizes: Tensor, *, bags: int | None = None, instances: int | None = None, **plan: Any) -> None:
         super().__init__(**plan)
         _checks.one_of_two("bags", bags, "instances", instances)
-        self.sizes = sizes.numpy()
+        self.sizes = _checks.some_sizes(sizes).numpy()
         self.bags, self.instances = bags, instances
         self._batches = 0
         if instances is not None:
@@ -254,6 +258,8 @@ class PUSampler(StepSampler):
 
     def __init__(self, labeled: Tensor, *, size: int = 200, positives: int | None = None, **plan: Any) -> None:
         super().__init__(**plan)
+        _checks.positives_and_others(labeled, len(labeled))
+        _checks.at_least(1, size=size, **({} if positives is None else {"positives": positives}))
         self.known, self.unknown = labeled.nonzero().flatten(), (~labeled).nonzero().flatten()
         self.bags = -(-len(self.unknown) // size)
         self.positives = min(size, len(self.known)) if positives is None else positives
@@ -298,12 +304,15 @@ def cut(sizes: np.ndarray[Any, np.dtype[np.int64]], most: int, batches: int) -> 
 def most_batches(sizes: np.ndarray[Any, np.dtype[np.int64]], most: int) -> int:
     """How many batches of at most `most` instances bags of these sizes can need, in any order.
 
-    Let T be all instances. A batch is closed because the next bag does not fit, so two neighbouring batches have more
-    than `most` together: there are at most 2 ceil(T / most) - 1. And if no bag is larger than s <= most, a closed batch
-    has at least most - s + 1, so there are at most ceil(T / (most - s + 1)).
+    A batch is closed because the next bag does not fit. So two neighbouring batches have more than `most` together, and
+    of all instances T there are at most 2 ceil(T / most) - 1 batches. Or take some of the bags, of at most s instances
+    each and t in all, and call the other c large. At most c batches have a large bag, and at most c others are closed
+    before one. The rest are closed before a bag of at most s and so have at least most - s + 1, but for the last, which
+    has one or more: at most 2 c + ceil(t / (most - s + 1)) batches.
     """
-    total, largest = int(sizes.sum()), int(sizes.max(initial=0))
-    bounds = [len(sizes), 2 * -(-total // most) - 1]
-    if largest <= most:
-        bounds.append(-(-total // (most - largest + 1)))
-    return max(1, min(bounds))
+    unit = int(np.gcd.reduce(sizes))  # bags of 10 fill 200 of 209
+    sizes, most = sizes // unit, max(most // unit, 1)
+    small = np.sort(sizes[sizes <= most])
+    large = len(sizes) - np.arange(1, len(small) + 1)
+    by_size = 2 * large - (-small.cumsum() // (most - small + 1))
+    return min(len(sizes), 2 * -(-int(sizes.sum()) // most) - 1, int(by_size.min(initial=len(sizes))))

@@ -50,9 +50,12 @@ def test_environment_comes_before_the_cache(tmp_path: Path, monkeypatch: pytest.
     assert find(SOURCE) == named
 
 
-def test_a_root_is_the_only_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dataset_files.put(tmp_path / "named/outer/inner", CONTENTS)
+def test_a_root_comes_first_and_takes_the_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named = dataset_files.put(tmp_path / "named/outer/inner", CONTENTS)
     monkeypatch.setenv("KOFN_DATA", str(tmp_path / "named"))
+    assert find(SOURCE, tmp_path / "empty", download=False) == named  # not in the root: on to $KOFN_DATA
+    assert find(SOURCE, dataset_files.put(tmp_path / "root", CONTENTS)) == tmp_path / "root"
+    monkeypatch.delenv("KOFN_DATA")
     with pytest.raises(FileNotFoundError, match="`download` is False"):
         find(SOURCE, tmp_path / "empty", download=False)
     dataset_files.serve(monkeypatch, tmp_path / "shelf", {"letters.zip": dataset_files.zipped(CONTENTS)})

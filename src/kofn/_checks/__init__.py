@@ -1,14 +1,19 @@
 """Every argument check and every message to the user: what the argument is, what must hold, what came, the cure."""
 
 from kofn._checks._data import (
+    as_tensor,
+    at_least,
     bag_ids,
     bags_fit,
     no_empty_bag,
     one_for_each_instance,
     one_of_two,
     one_value,
+    plan,
+    position,
     positions,
     positives_and_others,
+    some_sizes,
     which_bags,
     whole_numbers,
 )
@@ -50,6 +55,8 @@ from kofn._checks._tensors import holds, is_tensor, logits, mask, not_both, offs
 
 __all__ = [
     "a_bag_fits",
+    "as_tensor",
+    "at_least",
     "bag_ids",
     "bag_labels",
     "bag_pairs",
@@ -81,6 +88,8 @@ __all__ = [
     "one_value",
     "option",
     "per_bag",
+    "plan",
+    "position",
     "positions",
     "positives_and_others",
     "prior",
@@ -90,6 +99,7 @@ __all__ = [
     "same_fit",
     "shares_of_bags",
     "some_logits",
+    "some_sizes",
     "square_patches",
     "standardisable",
     "target",

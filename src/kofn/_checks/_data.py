@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import operator
+import warnings
+from collections.abc import Iterable, Mapping, Sequence, Set
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,9 +15,27 @@ from torch import Tensor
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+def as_tensor(name: str, value: Any) -> Tensor:
+    """Numbers as a tensor, not copied if they come in an array, not even in one that must not be written to."""
+    if isinstance(value, Tensor):
+        return value
+    try:
+        array = np.asarray(value)
+        if min(array.strides, default=0) < 0:  # turned around; torch knows no such tensor
+            array = array.copy()
+        with warnings.catch_warnings():
+            # A memory map or a column of pandas. Nothing here writes to its input.
+            warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
+            return torch.as_tensor(array)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"`{name}` must be numbers, as a tensor, an array or a list; got {type(value).__name__}: {error}"
+        ) from None
+
+
 def whole_numbers(name: str, value: Any) -> Tensor:
     """Flat whole numbers, int64 on the CPU, from a tensor, an array or a list."""
-    tensor = torch.as_tensor(np.asarray(value) if not isinstance(value, Tensor) else value).detach().cpu()
+    tensor = as_tensor(name, value).detach().cpu()
     if not tensor.numel():
         tensor = tensor.long()  # numpy has no integer for an empty list
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
@@ -32,6 +53,28 @@ def positions(name: str, value: Any) -> Tensor:
     return tensor
 
 
+def some_sizes(value: Any) -> Tensor:
+    """Sizes of bags, at least one, none empty."""
+    sizes = positions("sizes", value)
+    if not len(sizes) or not bool(sizes.all()):
+        what = "a bag of size 0" if len(sizes) else "no bag"
+        raise ValueError(f"`sizes` must be those of one bag or more, at least 1 each; got {what}.")
+    return sizes
+
+
+def position(bag: Any, bags: int) -> int:
+    """One bag's position, counted from 0."""
+    try:
+        number = operator.index(bag)
+    except TypeError:
+        raise TypeError(
+            f"a bag's position must be a whole number; got {type(bag).__name__}. For several bags: bags.select(...)."
+        ) from None
+    if not -bags <= number < bags:
+        raise IndexError(f"there is no bag {number}; there are {bags}.")
+    return number % bags
+
+
 def bag_ids(ids: Any) -> Array:
     """The name of each instance's bag, none of them missing."""
     array = _as_array(ids)
@@ -40,10 +83,12 @@ def bag_ids(ids: Any) -> Array:
     missing = array != array if array.dtype.kind in "fcmM" else None  # NaN and NaT differ from themselves
     if array.dtype == object:
         missing = np.fromiter((name is None or _is_nan(name) for name in array), bool, len(array))
-        row = next((row for row, name in enumerate(array) if not isinstance(name, Hashable)), None)
+        row = next((row for row, name in enumerate(array) if not _has_hash(name)), None)
         if row is not None:
-            kind = type(array[row]).__name__
-            raise TypeError(f"`ids` must be hashable; that of instance {row} is a {kind}. Convert with tuple(...).")
+            raise TypeError(
+                f"`ids` must be hashable by value; that of instance {row} is {array[row]!r}. Convert lists with "
+                f"tuple(...), tensors with .tolist()."
+            )
     if missing is not None and missing.any():
         raise ValueError(
             f"`ids` must name a bag for each instance; instance {int(missing.argmax())} has {array[missing.argmax()]!r}"
@@ -54,20 +99,24 @@ def bag_ids(ids: Any) -> Array:
 
 def _as_array(ids: Any) -> Array:
     if isinstance(ids, Tensor):
-        return np.asarray(ids.detach().cpu())
-    if isinstance(ids, np.ndarray):
-        return ids
-    if hasattr(ids, "to_numpy"):  # pandas, polars
-        return np.asarray(ids.to_numpy())
-    if hasattr(ids, "__array__"):  # pandas' categoricals
+        ids = ids.detach().cpu()
+        return np.asarray(ids.double() if ids.is_floating_point() else ids)  # numpy has no bfloat16
+    if isinstance(ids, np.ma.MaskedArray):
+        return np.array(ids.tolist(), dtype=object)  # None where it is masked
+    if hasattr(ids, "__array__"):  # numpy, pandas, polars, pyarrow
         return np.asarray(ids)
+    if isinstance(ids, (str, bytes, Mapping, Set)) or not isinstance(ids, Iterable):
+        raise TypeError(
+            f"`ids` must be a sequence with the name of each instance's bag; got {type(ids).__name__}. "
+            f"Of a table, pass the column itself."
+        )
     listed = list(ids)
-    kinds = {type(name) for name in listed}
-    if len(kinds) == 1 and issubclass(next(iter(kinds)), (bool, int, str)):
+    if {type(name) for name in listed} in ({int}, {bool}):
         array = np.asarray(listed)
-        if array.dtype.kind in "biU":  # else whole numbers beyond 64 bits
+        if array.dtype.kind in "bi":  # else whole numbers beyond 64 bits
             return array
-    array = np.empty(len(listed), dtype=object)  # numpy would make ["a", 1] strings, and tuples a matrix
+    # numpy would make ["a", 1] strings, drop the zero of "a\0", and make tuples a matrix.
+    array = np.empty(len(listed), dtype=object)
     array[:] = listed
     return array
 
@@ -75,30 +124,35 @@ def _as_array(ids: Any) -> Array:
 def _is_nan(name: Any) -> bool:
     try:
         return bool(name != name)
-    except (TypeError, ValueError):  # pandas.NA has no truth
+    except (TypeError, ValueError, ArithmeticError):  # pandas.NA has no truth, a decimal sNaN no comparison
         return True
+
+
+def _has_hash(name: Any) -> bool:
+    try:
+        hash(name)
+    except TypeError:
+        return False
+    return not isinstance(name, Tensor)  # whose hash is its address
 
 
 def which_bags(which: Any, bags: int) -> Tensor:
     """Bags by position, or a mask."""
-    chosen = torch.as_tensor(which if isinstance(which, Tensor) else np.asarray(which)).cpu()
-    if not chosen.numel() and chosen.dtype != torch.bool:
-        chosen = chosen.long()
-    if chosen.is_floating_point() or chosen.dim() != 1:
-        raise TypeError(
-            f"`which` must be flat positions or a mask of bags; got {chosen.dtype} of {tuple(chosen.shape)}."
-        )
-    if chosen.dtype == torch.bool and len(chosen) != bags:
-        raise IndexError(f"`which` as a mask must have one entry for each of the {bags} bags; got {len(chosen)}.")
-    outside = torch.zeros(()) if chosen.dtype == torch.bool else chosen[(chosen < -bags) | (chosen >= bags)]
-    if outside.dim() and len(outside):
-        raise IndexError(f"`which` must lie between 0 and {bags - 1}, the bags there are; got {int(outside[0])}.")
+    chosen = as_tensor("which", which).detach().cpu()
+    if chosen.dtype == torch.bool and chosen.dim() == 1:
+        if len(chosen) != bags:
+            raise IndexError(f"`which` as a mask must have one entry for each of the {bags} bags; got {len(chosen)}.")
+        return chosen
+    chosen = whole_numbers("which", chosen)
+    outside = chosen[(chosen < -bags) | (chosen >= bags)]
+    if len(outside):
+        raise IndexError(f"`which` asks for bag {int(outside[0])}; there are {bags}, from 0 (or -{bags} from the end).")
     return chosen
 
 
 def one_for_each_instance(name: str, values: Any, index: Tensor) -> Tensor:
     """Values of the instances at these positions, in one gather."""
-    tensor = values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
+    tensor = as_tensor(name, values)
     needed = int(index.max()) + 1 if len(index) else 0
     if tensor.dim() == 0 or len(tensor) < needed:
         raise ValueError(
@@ -119,10 +173,12 @@ def no_empty_bag(sizes: Tensor, names: Sequence[Any]) -> None:
 
 def one_value(name: str, values: Tensor, first: Tensor, bag_of: Tensor, names: Sequence[Any]) -> None:
     """One value within each bag."""
-    differ = (values != first[bag_of]).reshape(len(values), -1).any(1)
-    if bool(differ.any()):
-        row = int(differ.nonzero()[0])
+    differ = (values != first[bag_of.to(values.device)]).nonzero()
+    if len(differ):
+        row = int(differ[0, 0])
         bag = int(bag_of[row])
+        if bool((values[row] != values[row]).any()):
+            raise ValueError(f"`{name}` must not be NaN; bag {names[bag]!r} has one. Leave out bags without a label.")
         raise ValueError(
             f"`{name}` must be the same on all instances of a bag; bag {names[bag]!r} has {first[bag].tolist()} and "
             f"{values[row].tolist()}. It is the bag's label, repeated; labels of instances average with bags.mean."
@@ -165,10 +221,23 @@ def positives_and_others(labeled: Tensor, instances: int) -> None:
         )
 
 
+def at_least(least: int, **values: object) -> None:
+    """Whole numbers from `least` on."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+            raise ValueError(f"`{name}` must be a whole number, at least {least}; got {value!r}.")
+
+
 def one_of_two(first: str, a: int | None, second: str, b: int | None) -> None:
     """One of two sizes, at least 1."""
     if (a is None) == (b is None):
         raise ValueError(f"either `{first}` or `{second}` must be given, not both; got {a} and {b}.")
-    name, value = (first, a) if a is not None else (second, b)
-    if not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"`{name}` must be a whole number, at least 1; got {value!r}.")
+    at_least(1, **({first: a} if a is not None else {second: b}))
+
+
+def plan(seed: int, processes: int, process: int, accumulate: int) -> None:
+    """A seed, and one process of some."""
+    at_least(1, processes=processes, accumulate=accumulate)
+    at_least(0, seed=seed, process=process)
+    if process >= processes:
+        raise ValueError(f"`process` must be less than `processes`, {processes}, as it counts from 0; got {process}.")

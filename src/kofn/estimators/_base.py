@@ -19,6 +19,7 @@ from kofn.batches import BagDataset, PUDataset
 from kofn.counts import log_count_distribution
 from kofn.estimators._labels import Array, bags_of
 from kofn.estimators._network import make_network
+from kofn.estimators._saving import load, save
 from kofn.models import AttentionMIL
 
 CHUNK = 16384  # instances scored at a time
@@ -106,8 +107,6 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             sklearn.exceptions.NotFittedError: nothing to save.
             ValueError: `path` is something else than a model.
         """
-        from kofn.estimators._saving import save
-
         check_is_fitted(self)
         save(self, Path(path))
 
@@ -122,8 +121,6 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         Raises:
             FileNotFoundError, ValueError: no such model; one of another class or a newer version; altered or cut files.
         """
-        from kofn.estimators._saving import load
-
         loaded: Self = load(Path(path), kinds=[cls], module=module)
         return loaded
 

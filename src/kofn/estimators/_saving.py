@@ -10,12 +10,11 @@ import numpy as np
 import torch
 
 from kofn._model_folder import read_model, write_model
-from kofn.estimators._base import CountClassifier
 
 NOT_KEPT = ("checkpoint", "trainer", "progress", "device")  # of the machine, not of the model
 
 
-def save(estimator: CountClassifier, path: Path) -> None:
+def save(estimator: Any, path: Path) -> None:
     """Write a fitted estimator to the folder `path`."""
     kept, own = {}, []
     for name, value in estimator.get_params(deep=False).items():
@@ -40,7 +39,7 @@ def save(estimator: CountClassifier, path: Path) -> None:
     write_model(path, kind=type(estimator).__name__, facts=facts, tensors=estimator.network_.state_dict())
 
 
-def load(path: Path, *, kinds: Sequence[type[CountClassifier]], module: Any = None) -> Any:
+def load(path: Path, *, kinds: Sequence[type[Any]], module: Any = None) -> Any:
     """Read an estimator of one of these classes from the folder `path`."""
     by_name = {kind.__name__: kind for kind in kinds}
     model = read_model(path, kind=list(by_name))
