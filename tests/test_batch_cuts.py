@@ -10,7 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kofn.batches import BagSampler, cut, most_batches
+from kofn.batches import BagSampler
+from kofn.batches._plans import cut, most_batches
 
 SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=30)
 

@@ -31,10 +31,11 @@ class PUClassifier(CountClassifier):
         loss: "count", the divergence of the law of a bag's count from the binomial; "expectation", its expected count;
             "upu", "nnpu" or "cvir".
         positive_weight: factor for the labelled positives, with "count" and "expectation".
-        batch_size: unlabelled instances in a bag; a step has one bag, and as many labelled positives. By default an
-            eighth of the unlabelled, at least 32 and at most 200.
-        stopping: what makes an epoch the best: "prior", that as many unlabelled validation instances are taken for
-            positive as the mixture says, or "loss", the validation loss.
+        batch_size: unlabelled instances in a bag; a step has one bag, and as many labelled positives. By default a
+            32nd of the unlabelled, at least 32 and at most 200.
+        stopping: what makes an epoch the best: "loss", the validation loss; or "prior", the paper's rule, that as many
+            unlabelled validation instances are taken for positive as the mixture says, which an untrained network may
+            fulfil by chance when they are few.
         hidden, dropout, epochs, lr, weight_decay, l1, accumulate, validation_fraction, patience, warm_start, device,
             precision, progress, checkpoint, trainer, random_state: as for `LLPClassifier`.
 
@@ -69,7 +70,7 @@ class PUClassifier(CountClassifier):
         mixture: float | None = None,
         loss: Literal["count", "expectation", "upu", "nnpu", "cvir"] = "count",
         positive_weight: float = 1.0,
-        stopping: Literal["prior", "loss"] = "prior",
+        stopping: Literal["loss", "prior"] = "loss",
         hidden: Sequence[int] = (128,),
         dropout: float = 0.0,
         epochs: int = 100,
@@ -144,7 +145,7 @@ class PUClassifier(CountClassifier):
             PUDataset(instances[chosen], labeled[chosen]),
             PUDataset(instances[held], labeled[held]) if valid else None,
             self._objective(),
-            batches={"batch_size": self.batch_size or min(max(int((~labeled).sum()) // 8, 32), 200)},
+            batches={"batch_size": self.batch_size or min(max(int((~labeled).sum()) // 32, 32), 200)},
             seed=seed,
             rule=self._rule(),
         )

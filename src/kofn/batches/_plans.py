@@ -1,138 +1,23 @@
-"""Batches of bags: gathered in one go, the same in every run, on one process or many.
+"""Plans of epochs: which bags make which batch of which process.
 
 A sampler plans an epoch from its seed and the epoch's number alone, so that every process of a distributed run knows
-the whole plan and takes its part of each step, and a run that was cut off goes on as if nothing had happened. Each
-batch carries its share of its step's bags; weighted by it, the gradients of processes and of accumulated batches add
-up to the gradient of the whole step, however uneven the parts are.
+the whole plan and takes its part of each step, and a run that was cut off goes on as if nothing had happened.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, Sampler
+from torch.utils.data import Sampler
 
 from kofn import _checks
-from kofn.bags import Bags
-
-__all__ = ["BagDataset", "BagSampler", "Batch", "Draw", "PUDataset", "PUSampler", "StepSampler"]
-
-
-class Batch(NamedTuple):
-    """Some bags of instances.
-
-    Attributes:
-        instances: (m, ...) one bag after the other.
-        offsets: (b + 1,) bag j is ``instances[offsets[j]:offsets[j + 1]]``.
-        labels: (b, ...) of the bags. Of a batch for PU learning: how many instances, the first ones of each bag, are
-            labelled positives; the others are unlabelled.
-        share: the batch's part of its step's bags.
-    """
-
-    instances: Tensor
-    offsets: Tensor
-    labels: Tensor
-    share: float = 1.0
-
-
-class Draw(NamedTuple):
-    """What a batch is made of: positions of bags (of instances, for PU learning), its share of the step."""
-
-    items: Tensor
-    share: float = 1.0
-    positives: int = 0
-
-
-class BagDataset(Dataset[Batch]):
-    """Bags with their labels; a batch of any size costs one indexing call.
-
-    Args:
-        instances: (n, ...) tensor or array, of any dtype; not copied.
-        bags: positions of the bags' instances; bags may overlap, none may be empty.
-        labels: (b, ...) one for each bag.
-        transform: applied to the instances of each batch, such as a conversion of bytes or an augmentation.
-
-    Raises:
-        ValueError: an empty bag, positions beyond the instances, another number of labels.
-
-    Examples:
-        >>> import torch, kofn
-        >>> from kofn.batches import BagDataset
-        >>> data = BagDataset(torch.arange(5.0), kofn.Bags.from_sizes([2, 3]), torch.tensor([1, 0]))
-        >>> data.__getitems__([1, 0])
-        Batch(instances=tensor([2., 3., 4., 0., 1.]), offsets=tensor([0, 3, 5]), labels=tensor([0, 1]), share=1.0)
-
-    Any torch `DataLoader` takes it with ``collate_fn=BagDataset.collate``: a batch comes whole.
-    """
-
-    def __init__(
-        self, instances: Any, bags: Bags, labels: Any, *, transform: Callable[[Tensor], Tensor] | None = None
-    ) -> None:
-        self.instances = _checks.as_tensor("instances", instances)
-        self.bags = bags
-        self.labels = _checks.as_tensor("labels", labels)
-        self.transform = transform
-        _checks.bags_fit(bags.index, bags.sizes, bags.names, self.instances, self.labels)
-
-    def __len__(self) -> int:
-        return len(self.bags)
-
-    def __getitem__(self, bag: int) -> Batch:
-        return self.__getitems__([bag])
-
-    def __getitems__(self, draw: Draw | list[int]) -> Batch:
-        items, share, _ = draw if isinstance(draw, Draw) else Draw(torch.tensor(draw, dtype=torch.int64))
-        index, offsets = self.bags.gather(items)
-        instances = self.instances[index]
-        return Batch(self.transform(instances) if self.transform else instances, offsets, self.labels[items], share)
-
-    @staticmethod
-    def collate(batch: Batch) -> Batch:
-        """The batch itself: it was gathered whole."""
-        return batch
-
-
-class PUDataset(Dataset[Batch]):
-    """Labelled positives and unlabelled instances, of which a `PUSampler` makes a new bag each time.
-
-    Args:
-        instances: (n, ...) tensor or array, of any dtype; not copied.
-        labeled: (n,) bool, True for the labelled positives; both kinds must be there.
-        transform: applied to the instances of each batch.
-
-    Examples:
-        >>> import torch
-        >>> from kofn.batches import Draw, PUDataset
-        >>> data = PUDataset(torch.arange(4.0), torch.tensor([True, False, False, False]))
-        >>> data.__getitems__(Draw(torch.tensor([0, 2, 3]), positives=1))
-        Batch(instances=tensor([0., 2., 3.]), offsets=tensor([0, 3]), labels=tensor([1]), share=1.0)
-    """
-
-    def __init__(self, instances: Any, labeled: Any, *, transform: Callable[[Tensor], Tensor] | None = None) -> None:
-        self.instances = _checks.as_tensor("instances", instances)
-        self.labeled = _checks.as_tensor("labeled", labeled)
-        self.transform = transform
-        _checks.positives_and_others(self.labeled, len(self.instances))
-
-    def __len__(self) -> int:
-        return len(self.instances)
-
-    def __getitems__(self, draw: Draw) -> Batch:
-        instances = self.instances[draw.items]
-        return Batch(
-            self.transform(instances) if self.transform else instances,
-            torch.tensor([0, len(draw.items)]),
-            torch.tensor([draw.positives]),
-            draw.share,
-        )
-
-    collate = staticmethod(BagDataset.collate)
+from kofn.batches._data import Draw
 
 
 class StepSampler(Sampler[Draw]):
