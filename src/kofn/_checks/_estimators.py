@@ -71,8 +71,8 @@ def both_kinds(labeled: int, rows: int) -> None:
     """Labelled positives and unlabelled rows."""
     if labeled in (0, rows):
         raise ValueError(
-            f"`y` must have two classes, labelled positives (1) and unlabelled rows (-1); all {rows} rows are "
-            f"{'labelled' if labeled else 'unlabelled'}."
+            f"`y` must have two classes, labelled positives (1) and unlabelled rows (-1); there is only "
+            f"one class: all of the {rows} rows are {'labelled' if labeled else 'unlabelled'}."
         )
 
 
