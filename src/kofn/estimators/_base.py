@@ -184,7 +184,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
                 trainer=self.trainer,
             )
         self.network_ = network.eval()
-        self.instance_shape_ = shape
+        self.instance_shape_, self.seed_ = shape, seed
         self.history_, self.best_epoch_ = module.history, module.best_epoch
 
     def _bags_in_a_step(self) -> dict[str, Any]:

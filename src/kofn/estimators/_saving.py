@@ -32,6 +32,7 @@ def save(estimator: Any, path: Path) -> None:
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": plain(getattr(estimator, "feature_names_in_", None)),
         "instance_shape": plain(estimator.instance_shape_),
+        "seed": estimator.seed_,
         "history": estimator.history_,
         "best_epoch": estimator.best_epoch_,
         "mixture": getattr(estimator, "mixture_", None),
@@ -60,7 +61,7 @@ def load(path: Path, *, kinds: Sequence[type[Any]], module: Any = None) -> Any:
         raise ValueError(f"`module` must be the network that {path} was trained with; {error}") from None
     estimator.network_ = network.eval()
     estimator.classes_ = np.array(facts["classes"], dtype=np.dtype(facts["classes_dtype"]))
-    estimator.instance_shape_ = shape
+    estimator.instance_shape_, estimator.seed_ = shape, facts["seed"]
     estimator.history_, estimator.best_epoch_ = facts["history"], facts["best_epoch"]
     estimator.n_features_in_ = facts["n_features_in"]
     if facts["feature_names_in"] is not None:
