@@ -45,8 +45,8 @@ def load_digits_task(task: Literal["llp", "mil", "pu"] = "llp", *, seed: int = 0
     """A task on scikit-learn's 1797 digits of 8 x 8 pixels; a quarter of them is held out.
 
     - "llp": digits 5 to 9 are positive, 0 to 4 negative; bags of 16 with uniform proportions, as many as fit.
-    - "mil": digit 9 is positive; 100 bags and 100 held-out bags of round(N(10, 2)) instances.
-    - "pu": digit 1 is positive, 7 negative, the others left out; 40 labelled positives, 140 unlabelled rows of which
+    - "mil": digit 9 is positive; 300 bags and 200 held-out bags of round(N(10, 2)) instances.
+    - "pu": digit 1 is positive, 7 negative, the others left out; 60 labelled positives, 140 unlabelled rows of which
       70 are positive.
 
     Args:
@@ -63,7 +63,7 @@ def load_digits_task(task: Literal["llp", "mil", "pu"] = "llp", *, seed: int = 0
         >>> from kofn.datasets import load_digits_task
         >>> data = load_digits_task("mil")
         >>> len(data.task.bags), int(data.task.bag_labels.sum()), len(data.test)
-        (100, 50, 449)
+        (300, 150, 449)
     """
     _checks.option("task", task, ("llp", "mil", "pu"))
     bundle = _checks.extra("sklearn.datasets", "train").load_digits()
@@ -81,12 +81,12 @@ def load_digits_task(task: Literal["llp", "mil", "pu"] = "llp", *, seed: int = 0
         return BundledTask(train, make_llp_bags(train.labels, bag_size=16, generator=generator), test)
     if task == "pu":
         train, test = split((digit == 1) | (digit == 7), digit == 1, ("7", "1"))
-        pu = make_pu_split(train.labels, positives=40, unlabeled=140, mixture=0.5, generator=generator)
+        pu = make_pu_split(train.labels, positives=60, unlabeled=140, mixture=0.5, generator=generator)
         return BundledTask(train, pu, test)
     train, test = split(everything, digit == 9, ("0-8", "9"))
     learn, score = (
-        make_mil_bags(part.labels, target=1, bags=100, mean_size=10, sd_size=2, generator=generator)
-        for part in (train, test)
+        make_mil_bags(part.labels, target=1, bags=bags, mean_size=10, sd_size=2, generator=generator)
+        for part, bags in ((train, 300), (test, 200))
     )
     return BundledTask(train, learn, test, score)
 

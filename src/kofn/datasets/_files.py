@@ -65,7 +65,7 @@ def find(source: Source, root: str | os.PathLike[str] | None = None, *, download
     try:
         _download(source, target)
     except OSError as error:  # requests' errors are OSErrors too
-        raise FileNotFoundError(_not_found(source, looked, target, f"it failed: {error}")) from error
+        raise FileNotFoundError(_not_found(source, looked, target, f"it failed: {error}")) from None
     return target
 
 

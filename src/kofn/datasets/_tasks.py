@@ -7,13 +7,17 @@ machine.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from kofn import _checks
 from kofn.bags import Bags
 from kofn.datasets._draws import below, normal_sizes, permutation, shuffled, uniform
+
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,18 @@ class LLPTask:
     counts: Tensor
     proportions: Tensor
 
+    def rows(self, instances: Tensor) -> tuple[Array, Array, Array]:
+        """What an `LLPClassifier` is fitted with: X, y (the bag's proportion on each row) and groups.
+
+        Examples:
+            >>> from kofn.datasets import load_digits_task
+            >>> data = load_digits_task("llp")
+            >>> X, y, groups = data.task.rows(data.train.instances)
+            >>> X.shape, y[:3].tolist(), groups[:3].tolist()
+            ((1184, 64), [0.75, 0.75, 0.75], [0, 0, 0])
+        """
+        return _rows(instances, self.bags, self.proportions)
+
 
 @dataclass(frozen=True, eq=False)
 class MILTask:
@@ -44,6 +60,10 @@ class MILTask:
     bags: Bags
     bag_labels: Tensor
     instance_labels: Tensor
+
+    def rows(self, instances: Tensor) -> tuple[Array, Array, Array]:
+        """What a `MILClassifier` is fitted with: X, y (the bag's label on each row) and groups."""
+        return _rows(instances, self.bags, self.bag_labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +82,19 @@ class PUTask:
     y: Tensor
     truth: Tensor
 
+    def rows(self, instances: Tensor) -> tuple[Array, Array]:
+        """What a `PUClassifier` is fitted with: X and y."""
+        return instances[self.index].numpy(), self.y.numpy()
+
     @property
     def index(self) -> Tensor:
         """Positions of all rows of the task, (p + u,), the labelled positives first."""
         return torch.cat([self.positive, self.unlabeled])
+
+
+def _rows(instances: Tensor, bags: Bags, labels: Tensor) -> tuple[Array, Array, Array]:
+    bag = bags.bag_of()
+    return instances[bags.index].numpy(), labels[bag].numpy(), bag.numpy()
 
 
 def make_llp_bags(

@@ -187,9 +187,11 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.instance_shape_, self.seed_ = shape, seed
         self.history_, self.best_epoch_ = module.history, module.best_epoch
 
-    def _bags_in_a_step(self) -> dict[str, Any]:
-        limit = self.max_instances
-        return {"batch_size": self.batch_size if limit is None else None, "max_instances": limit}
+    def _bags_in_a_step(self, bags: int) -> dict[str, Any]:
+        if self.max_instances is not None:
+            return {"batch_size": None, "max_instances": self.max_instances}
+        # Sixteen steps an epoch or more: with few large steps a small data set would hardly move the weights.
+        return {"batch_size": self.batch_size or min(max(bags // 16, 1), 64)}
 
     def _identity(self, train: BagDataset | PUDataset) -> dict[str, str]:
         """What must be the same for a checkpoint to be of this fit; more epochs are welcome."""

@@ -43,11 +43,11 @@ class LLPClassifier(CountClassifier):
         lr: learning rate of Adam.
         weight_decay: of Adam.
         l1: factor of the sum of absolute weights.
-        batch_size: bags in a step.
+        batch_size: bags in a step; by default a sixteenth of them, at most 64.
         max_instances: instances in a batch at most, in place of `batch_size`.
         accumulate: batches in a step, if a step of `batch_size` bags is too large for memory.
-        validation_fraction: part of the bags on which the best epoch is chosen; rounded down to whole bags. With none
-            the last epoch's weights are taken.
+        validation_fraction: part of the bags to hold out, on which the best epoch is chosen; rounded down to whole
+            bags. With none, all bags train and the last epoch's weights are taken.
         patience: stop after so many epochs without a better one; None trains all epochs.
         warm_start: start the next fit from the weights of the last.
         device: Lightning's accelerator: "cpu", "gpu", "auto".
@@ -97,10 +97,10 @@ class LLPClassifier(CountClassifier):
         lr: float = 1e-3,
         weight_decay: float = 0.0,
         l1: float = 0.0,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         max_instances: int | None = None,
         accumulate: int = 1,
-        validation_fraction: float = 0.1,
+        validation_fraction: float = 0.0,
         patience: int | None = None,
         warm_start: bool = False,
         device: str = "cpu",
@@ -160,7 +160,7 @@ class LLPClassifier(CountClassifier):
             BagDataset(instances, bags.select(chosen), stated[chosen]),
             BagDataset(instances, bags.select(held), stated[held]) if len(held) else None,
             self._objective(objective),
-            batches=self._bags_in_a_step(),
+            batches=self._bags_in_a_step(len(chosen)),
             seed=seed,
         )
         return self

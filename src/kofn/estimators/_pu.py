@@ -79,7 +79,7 @@ class PUClassifier(CountClassifier):
         l1: float = 0.0,
         batch_size: int | None = None,
         accumulate: int = 1,
-        validation_fraction: float = 0.1,
+        validation_fraction: float = 0.0,
         patience: int | None = None,
         warm_start: bool = False,
         device: str = "cpu",

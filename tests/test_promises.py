@@ -1,0 +1,116 @@
+"""What kofn promises to reach, through the estimators: on digits always, on the paper's data where they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import kofn
+from kofn import datasets, metrics
+from kofn.datasets import Labelled
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """A second thread that spins beside other tests costs more than it brings."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def need(folder: str) -> None:
+    place = os.environ.get("KOFN_DATA")
+    if place is None or not (Path(place) / folder).is_dir():
+        pytest.skip(f"there is no folder {folder} in $KOFN_DATA ({place or 'not set'})")
+
+
+def auc(labels: Any, scores: Any) -> float:
+    return metrics.auc(np.asarray(labels), np.asarray(scores))
+
+
+def test_digits_from_proportions() -> None:
+    data = datasets.load_digits_task("llp")
+    X, y, groups = data.task.rows(data.train.instances)
+    model = kofn.LLPClassifier(random_state=0).fit(X, y, groups=groups)
+    assert auc(data.test.labels, model.decision_function(data.test.instances)) >= 0.97
+
+
+def test_digits_from_bags() -> None:
+    data = datasets.load_digits_task("mil")
+    X, y, groups = data.task.rows(data.train.instances)
+    model = kofn.MILClassifier(random_state=0).fit(X, y, groups=groups)
+    assert data.test_task is not None
+    X, _, groups = data.test_task.rows(data.test.instances)
+    assert auc(data.test_task.bag_labels, model.predict_bag_proba(X, groups)[:, 1]) >= 0.97
+
+
+def test_digits_from_positives_and_unlabelled() -> None:
+    data = datasets.load_digits_task("pu")
+    X, y = data.task.rows(data.train.instances)
+    model = kofn.PUClassifier(mixture=0.5, random_state=0).fit(X, y)
+    assert model.score(data.test.instances, 2 * data.test.labels - 1) >= 0.97
+
+
+def from_proportions(train: Labelled, test: Labelled, size: int, bags: int, **options: Any) -> float:
+    """Instance AUC on the test set after bags of uniform proportions."""
+    task = datasets.make_llp_bags(train.labels, bag_size=size, bags=bags, generator=torch.Generator().manual_seed(0))
+    rows, test = datasets.standardise(train.select(task.bags.index), test)
+    groups = task.bags.bag_of()
+    model = kofn.LLPClassifier(batch_size=128, validation_fraction=0.125, random_state=0, **options)
+    model.fit(rows.instances, task.proportions[groups], groups=groups)
+    return auc(test.labels, model.decision_function(test.instances))
+
+
+def test_adult() -> None:
+    need("adult")
+    train, test = datasets.load_adult(download=False)
+    recipe = {"hidden": (2048, 64), "weight_decay": 1e-3, "l1": 1e-3, "epochs": 80}
+    assert from_proportions(train, test, size=8, bags=1024, **recipe) >= 0.895
+
+
+def test_magic() -> None:
+    need("magic")
+    generator = torch.Generator().manual_seed(1)
+    train, test = datasets.load_magic(download=False).split(0.8, generator=generator)
+    assert from_proportions(train, test, size=8, bags=768, hidden=(2048,), epochs=60) >= 0.913
+
+
+def test_mnist_one_or_seven() -> None:
+    need("MNIST/raw")
+    train, test = (part.select((part.labels == 1) | (part.labels == 7)) for part in datasets.load_mnist(download=False))
+    generator = torch.Generator().manual_seed(0)
+    ones = (train.labels == 1).long()
+    task = datasets.make_pu_split(ones, positives=3000, unlabeled=6000, mixture=0.5, generator=generator)
+    X, y = task.rows(train.instances.flatten(1).float() / 255)
+    model = kofn.PUClassifier(mixture=0.5, hidden=(512, 512, 50), epochs=20, random_state=0).fit(X, y)
+    truth = torch.where(test.labels == 1, 1, -1)
+    assert model.score(test.instances.flatten(1).float() / 255, truth) >= 0.985
+
+
+def test_mnist_bags_with_a_nine() -> None:
+    need("MNIST/raw")
+    train, test = datasets.load_mnist(download=False)
+    tasks = [
+        datasets.make_mil_bags(
+            part.labels, target=9, bags=bags, mean_size=10, sd_size=2, generator=torch.Generator().manual_seed(seed)
+        )
+        for part, bags, seed in ((train, 200, 0), (test, 1000, 1))
+    ]
+    X, y, groups = tasks[0].rows(train.instances.float() / 255)
+    recipe: dict[str, Any] = {
+        "lr": 1e-3,
+        "weight_decay": 1e-4,
+        "batch_size": 8,
+        "epochs": 40,
+        "validation_fraction": 0.0,
+    }
+    model = kofn.MILClassifier("mnist_convnet", random_state=0, **recipe).fit(X, y, groups=groups)
+    X, _, groups = tasks[1].rows(test.instances.float() / 255)
+    assert auc(tasks[1].bag_labels, model.bag_decision_function(X, groups)) >= 0.96
