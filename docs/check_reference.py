@@ -7,7 +7,13 @@ import zlib
 from importlib import import_module
 from pathlib import Path
 
-MODULES = ("kofn.counts", "kofn.targets", "kofn.losses", "kofn.distributions", "kofn.metrics", "kofn.models")
+MODULES = [
+    f"kofn.{name}"
+    for name in (
+        "counts", "targets", "losses", "distributions", "metrics", "models", "bags", "batches", "datasets", "training",
+        "estimators",
+    )
+]  # fmt: skip
 
 
 def documented(inventory: Path) -> set[str]:
