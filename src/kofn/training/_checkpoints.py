@@ -33,9 +33,9 @@ class WholeFiles(TorchCheckpointIO):
         """The checkpoint, whatever it was pickled with: only what cannot execute code is read."""
         try:
             checkpoint: dict[str, Any] = torch.load(path, map_location=map_location, weights_only=True)
-        except OSError:
+        except (FileNotFoundError, PermissionError):
             raise
-        except Exception as error:  # torch raises many kinds for a damaged file
+        except Exception as error:  # torch raises many kinds for a damaged file, OSError among them
             raise ValueError(
                 f"`checkpoint` must hold a whole checkpoint; {path} cannot be read ({type(error).__name__}): it is cut "
                 f"off, altered, or holds more than tensors and plain values. Delete it to start anew."

@@ -121,6 +121,8 @@ class CountModule(LightningModule):
         total, bags = self._total(self._sums).tolist()
         loss = total / max(bags, 1)
         self._check_finite("training", loss)
+        if not all(bool(p.isfinite().all()) for p in self.network.parameters()):  # a finite loss, but no finite slope
+            self._check_finite("training", float("nan"))
         self._log({"train_loss": loss}, prog_bar=True)
         if self._judged:
             earlier = [entry["criterion"] for entry in self.history if "criterion" in entry]
