@@ -40,7 +40,8 @@ class WholeFiles(TorchCheckpointIO):
                 f"`checkpoint` must hold a whole checkpoint; {path} cannot be read ({type(error).__name__}): it is cut "
                 f"off, altered, or holds more than tensors and plain values. Delete it to start anew."
             ) from error
-        if not isinstance(checkpoint, dict) or "state_dict" not in checkpoint:
+        ours = Path(path).name == LAST  # Lightning reads other files too, of weights alone
+        if ours and not (isinstance(checkpoint, dict) and "state_dict" in checkpoint):
             raise ValueError(f"`checkpoint` must hold a checkpoint; {path} is none. Delete it to start anew.")
         return checkpoint
 

@@ -142,15 +142,22 @@ class CountModule(LightningModule):
         return torch.optim.Adam(self.network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        kept = {"history": self.history, "best": self._best, "best_epoch": self.best_epoch, "identity": self.identity}
-        checkpoint["kofn"] = kept
+        checkpoint["kofn"] = {"best": self._best, "identity": self.identity}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         kept = checkpoint.get("kofn")
         if kept is None:
             raise ValueError("`checkpoint` must be of a CountModule; it is of another module. Choose an empty folder.")
         _checks.same_fit(kept["identity"], self.identity)
-        self.history, self._best, self.best_epoch = kept["history"], kept["best"], kept["best_epoch"]
+        self._best = kept["best"]
+
+    # What travels with the weights, from a checkpoint and from processes that a strategy started.
+
+    def get_extra_state(self) -> dict[str, Any]:
+        return {"history": self.history, "best_epoch": self.best_epoch}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        self.history, self.best_epoch = state["history"], state["best_epoch"]
 
     def _check_finite(self, which: str, loss: float) -> None:
         if not np.isfinite(loss):
