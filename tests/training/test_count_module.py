@@ -167,7 +167,7 @@ def test_best_buffers_are_kept_too() -> None:
     fit(module, CountData(train, wrong), epochs=5)
     assert module.best_epoch is not None
     assert module.best_epoch < 4
-    assert net[1].num_batches_tracked.item() == module.best_epoch + 1  # one batch an epoch
+    assert dict(net.named_buffers())["1.num_batches_tracked"].item() == module.best_epoch + 1  # one batch an epoch
     x, offsets, counts, _ = whole(wrong)
     with torch.no_grad():
         loss = losses.llp_loss(net.eval()(x).flatten(), counts, offsets=offsets).item()

@@ -137,7 +137,7 @@ def test_pooled_objective_is_cross_entropy_of_bags(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("name", [*CASES, *PU_CASES, "attention"])
 def test_objectives_travel(name: str) -> None:
-    made: Any = {"attention": PooledObjective(2.0)} | {k: v[0] for k, v in (CASES | PU_CASES).items()}  # type: ignore[operator]
+    made: Any = {"attention": PooledObjective(2.0)} | {k: v[0] for k, v in (CASES | PU_CASES).items()}
     assert pickle.loads(pickle.dumps(made[name])) == made[name]
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from training_cases import Scripted, llp_data, llp_module, pu_data, pu_module, weights
 
+from kofn.batches import PUDataset
 from kofn.training import ByLoss, ByLossAndError, ByPrior, CountModule, fit
 
 LOSSES = st.floats(-1e4, 1e4)
@@ -158,7 +159,7 @@ def test_by_prior_in_training_counts_every_unlabelled_once() -> None:
     data = pu_data(24, batch_size=7)  # 18 unlabelled in three bags
     module: CountModule = pu_module(rule=Watch(0.5))
     fit(module, data, epochs=2)
-    assert data.valid is not None
+    assert isinstance(data.valid, PUDataset)
     module.eval()
     with torch.no_grad():
         x = module.network(data.valid.instances).flatten()
