@@ -44,7 +44,7 @@ LAYERS = [
     ["datasets"],
     [""],
     ["training._objectives", "training._stopping"],
-    ["training._module", "training._data"],
+    ["training._module", "training._data", "training._checkpoints"],
     ["training._fit"],
     ["training"],
     ["estimators._labels", "estimators._network", "estimators._saving"],

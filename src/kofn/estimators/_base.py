@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -196,8 +198,10 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _identity(self, train: BagDataset | PUDataset) -> dict[str, str]:
         """What must be the same for a checkpoint to be of this fit; more epochs are welcome."""
         free = {"epochs", "patience", "warm_start", "device", "progress", "checkpoint", "trainer", "random_state"}
-        chosen = {name: str(value) for name, value in self.get_params(deep=False).items() if name not in free}
-        return chosen | {"class": type(self).__name__, "instances": str(tuple(train.instances.shape))}
+        chosen = {name: _named(value) for name, value in self.get_params(deep=False).items() if name not in free}
+        if self.checkpoint is None:  # nothing to compare with
+            return chosen
+        return chosen | {"class": type(self).__name__, "data": digest(train)}
 
     def _logits(self, instances: Tensor, bags: Bags | None = None) -> Tensor:
         """Scores of instances, in evaluation mode, some at a time; of bags from a network that pools, if given."""
@@ -221,6 +225,21 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _named(value: Any) -> str:
+    """A value in words that are the same in another process: a function by its name, without its address."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", str(value))
+
+
+def digest(data: BagDataset | PUDataset) -> str:
+    """Of the instances, the bags and their labels: a checkpoint of other data of the same shape is another fit's."""
+    stated = [data.labeled] if isinstance(data, PUDataset) else [data.labels, data.bags.index, data.bags.offsets]
+    total = hashlib.blake2b(digest_size=16)
+    for part in [data.instances, *stated]:
+        total.update(f"{part.dtype}{tuple(part.shape)}".encode())
+        total.update(np.ascontiguousarray(part.numpy()).data)
+    return total.hexdigest()
 
 
 def posteriors(objective: Any, logits: Tensor, labels: Tensor, bags: Bags) -> Tensor:

@@ -41,6 +41,10 @@ class CountData(LightningDataModule):
     ) -> None:
         super().__init__()
         _checks.one_of_two("batch_size", batch_size, "max_instances", max_instances)
+        if max_instances is not None and isinstance(train, PUDataset):
+            raise ValueError(
+                f"`max_instances` is for bags; PU data are dealt into bags of `batch_size`; got {max_instances}."
+            )
         self.train, self.valid, self.seed, self.workers = train, valid, seed, workers
         self.batch_size, self.max_instances, self.positives = batch_size, max_instances, positives
 

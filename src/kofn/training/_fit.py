@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import Callback, Trainer
-from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint, TQDMProgressBar
+from lightning.pytorch.callbacks import EarlyStopping, TQDMProgressBar
 
+from kofn import _checks
+from kofn.training._checkpoints import LAST, WholeFiles, keep_last
 from kofn.training._data import CountData
 from kofn.training._module import CountModule
-
-LAST = "last.ckpt"
 
 
 def fit(
@@ -49,13 +50,22 @@ def fit(
 
     Returns:
         The trainer, after the fit.
+
+    Raises:
+        ValueError: `patience` without validation bags; a checkpoint of another fit, or one that cannot be read; a loss
+            that is not finite.
     """
+    _checks.at_least(1, epochs=epochs, accumulate=accumulate, **({} if patience is None else {"patience": patience}))
+    if patience is not None and data.valid is None:
+        raise ValueError(f"`patience` needs validation bags to judge by; got {patience} and no `valid` in `data`.")
     options = dict(trainer or {})
-    callbacks: list[Callback] = list(options.pop("callbacks", None) or [])
+    callbacks: list[Callback] = _listed(options.pop("callbacks", None))
     if patience is not None:
-        callbacks.append(Patience(monitor="criterion", patience=patience, check_on_train_epoch_end=True))
+        callbacks.append(Patience(monitor="criterion", patience=patience, check_on_train_epoch_end=False))
+    plugins: list[Any] = _listed(options.pop("plugins", None))
     if checkpoint is not None:
-        callbacks.append(_keep_last(Path(checkpoint)))
+        callbacks.append(keep_last(Path(checkpoint)))
+        plugins.append(WholeFiles())
     if progress:
         callbacks.append(TQDMProgressBar(refresh_rate=50))
     defaults: dict[str, Any] = {
@@ -74,25 +84,22 @@ def fit(
         "log_every_n_steps": 1,
     }
     last = None if checkpoint is None else Path(checkpoint) / LAST
-    with quiet():
-        machine = Trainer(**(defaults | options), callbacks=callbacks)
-        resume = str(last) if last is not None and last.exists() else None
-        machine.fit(module, datamodule=data, ckpt_path=resume, weights_only=True if resume else None)
+    with quiet(), interruptible():
+        machine = Trainer(**(defaults | options), callbacks=callbacks, plugins=plugins)
+        machine.fit(module, datamodule=data, ckpt_path=str(last) if last is not None and last.exists() else None)
     return machine
 
 
-def _keep_last(folder: Path) -> ModelCheckpoint:
-    """After each epoch one checkpoint, in place of the one before; written aside and renamed by Lightning."""
-    return ModelCheckpoint(
-        dirpath=folder,
-        filename=LAST.removesuffix(".ckpt"),
-        save_on_train_epoch_end=True,
-        enable_version_counter=False,
-    )
+def _listed(value: Any) -> list[Any]:
+    """One, some or none, as Lightning takes them, in a new list."""
+    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 class Patience(EarlyStopping):
-    """Lightning's early stopping, which remembers after a restart that it had stopped."""
+    """Lightning's early stopping, which remembers after a restart that it had stopped, unless told to wait longer."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict(state_dict | {"patience": self.patience})
 
     def on_train_start(self, trainer: Trainer, pl_module: Any) -> None:
         if self.wait_count >= self.patience:
@@ -116,9 +123,23 @@ def quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C is a KeyboardInterrupt: Lightning makes it an exit of Python and leaves the signal ignored."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as end:
+        if not isinstance(end.__context__, KeyboardInterrupt):
+            raise
+        signal.signal(signal.SIGINT, handler)
+        raise KeyboardInterrupt from None
+
+
 ADVICE = [
     ".*does not have many workers.*",  # batches are gathered in place, in one call
     ".*Checkpoint directory .* exists and is not empty.*",  # that is how a run goes on
+    ".*The dirpath has changed from.*",  # the folder may have been moved
     ".*GPU available but not used.*",
     ".*MPS available but not used.*",
     ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",

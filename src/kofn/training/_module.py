@@ -23,8 +23,8 @@ class CountModule(LightningModule):
 
         loss of a step = mean over its bags of objective + l1 * sum |weights|
 
-    The mean is that of the whole step, over processes and accumulated batches, however uneven they are. The logits are
-    taken to float32 before the objective sees them, whatever the precision of the network. Once an epoch the training
+    The mean is that of the whole step, over processes and accumulated batches, however uneven they are. Logits of half
+    precision are taken to float32 before the objective sees them. Once an epoch the training
     loss, the validation loss and the rule's criterion are logged (``train_loss``, ``val_loss``, ``criterion``), and the
     weights with the smallest criterion are kept in memory; at the end of `fit` they are put back.
 
@@ -67,36 +67,38 @@ class CountModule(LightningModule):
         self._best: dict[str, Tensor] = {}
         self._sums = torch.zeros(2, dtype=torch.float64)  # of training losses and of bags
         self._valid: Tensor | None = None  # of validation losses, of bags, and what the rule measures
+        self._judged: dict[str, float] = {}  # the validation of this epoch
 
     def forward(self, batch: Batch) -> Tensor:
-        """Logits (m,) of the instances of a batch, or (b,) of its bags from a network that pools; float32."""
+        """Logits (m,) of the instances of a batch, or (b,) of its bags from a network that pools; float32 at least."""
         dtype = next((p.dtype for p in self.network.parameters()), torch.float32)
         x = batch.instances.to(dtype) if batch.instances.is_floating_point() else batch.instances
         if isinstance(self.network, AttentionMIL):
             logits: Tensor = self.network(x, offsets=batch.offsets)
-            return logits.float()
-        return one_logit(self.network(x), len(x)).float()
+        else:
+            logits = one_logit(self.network(x), len(x))
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
     def training_step(self, batch: Batch, _: int) -> Tensor:
         losses = self.objective(self(batch), batch.labels, batch.offsets)
         loss = losses.mean()
         bags = len(batch.labels) if batch.share else 0
-        self._sums = self._sums.to(loss.device) + torch.stack([loss.detach() * bags, loss.new_tensor(bags)])
+        self._sums = self._sums.to(loss.device) + _weighted(loss.detach(), bags)
         # Lightning averages over processes and accumulated batches; `share` asks for the sum.
         loss = loss * (batch.share * self.trainer.world_size * self.trainer.accumulate_grad_batches)
         return loss + self.l1 * self._absolute_weights() if self.l1 else loss
 
     def _absolute_weights(self) -> Tensor:
-        return torch.stack([p.abs().sum() for p in self.network.parameters() if p.dim() > 1]).sum()
+        weights = (p.abs().sum() for p in self.network.parameters() if p.dim() > 1)
+        return sum(weights, start=torch.zeros((), device=self.device))
 
     def validation_step(self, batch: Batch, _: int) -> None:
-        if not batch.share:  # a repetition, so that processes keep step
-            return
         logits = self(batch)
-        loss = self.objective(logits, batch.labels, batch.offsets).mean().double()
-        bags = len(batch.labels)
+        loss = self.objective(logits, batch.labels, batch.offsets).mean()
         measured = self.rule.measure(logits, batch.labels, batch.offsets)
-        sums = torch.cat([torch.stack([loss * bags, loss.new_tensor(bags)]), measured])
+        sums = torch.cat([_weighted(loss, len(batch.labels)), measured])
+        if not batch.share:  # a repetition, so that processes keep step; one that has no other must sum up too
+            sums = torch.zeros_like(sums)
         self._valid = sums if self._valid is None else self._valid + sums
 
     def on_validation_epoch_end(self) -> None:
@@ -105,8 +107,9 @@ class CountModule(LightningModule):
         sums = self._total(self._valid)
         self._valid = None
         loss = float(sums[0] / sums[1])
-        together = self.trainer.world_size > 1
-        self.log_dict({"val_loss": loss, "criterion": self.rule.criterion(loss, sums[2:])}, sync_dist=together)
+        self._check_finite("validation", loss)
+        self._judged = {"val_loss": loss, "criterion": self.rule.criterion(loss, sums[2:])}
+        self._log(self._judged)
 
     def on_train_epoch_start(self) -> None:
         self._sums = torch.zeros_like(self._sums)
@@ -117,21 +120,17 @@ class CountModule(LightningModule):
     def on_train_epoch_end(self) -> None:
         total, bags = self._total(self._sums).tolist()
         loss = total / max(bags, 1)
-        self.log("train_loss", loss, prog_bar=True, sync_dist=self.trainer.world_size > 1)
-        if not np.isfinite(loss):
-            raise ValueError(
-                f"the training loss became {loss} in epoch {self.current_epoch}. Lower `lr`, scale the features, or "
-                f"look for labels that no bag of that size can have."
-            )
-        record = {"epoch": self.current_epoch, "train_loss": loss}
-        seen = self.trainer.callback_metrics
-        if "criterion" in seen:
-            record |= {name: float(seen[name]) for name in ("val_loss", "criterion")}
+        self._check_finite("training", loss)
+        if not all(bool(p.isfinite().all()) for p in self.network.parameters()):  # a finite loss, but no finite slope
+            self._check_finite("training", float("nan"))
+        self._log({"train_loss": loss}, prog_bar=True)
+        if self._judged:
             earlier = [entry["criterion"] for entry in self.history if "criterion" in entry]
-            if not earlier or record["criterion"] < min(earlier):
+            if not earlier or self._judged["criterion"] < min(earlier):
                 self.best_epoch = self.current_epoch
                 self._best = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
-        self.history.append(record)
+        self.history.append({"epoch": self.current_epoch, "train_loss": loss} | self._judged)
+        self._judged = {}
 
     def on_fit_end(self) -> None:
         if self._best:
@@ -143,18 +142,44 @@ class CountModule(LightningModule):
         return torch.optim.Adam(self.network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        kept = {"history": self.history, "best": self._best, "best_epoch": self.best_epoch, "identity": self.identity}
-        checkpoint["kofn"] = kept
+        checkpoint["kofn"] = {"best": self._best, "identity": self.identity}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        kept = checkpoint["kofn"]
+        kept = checkpoint.get("kofn")
+        if kept is None:
+            raise ValueError("`checkpoint` must be of a CountModule; it is of another module. Choose an empty folder.")
         _checks.same_fit(kept["identity"], self.identity)
-        self.history, self._best, self.best_epoch = kept["history"], kept["best"], kept["best_epoch"]
+        self._best = kept["best"]
+
+    # What travels with the weights, from a checkpoint and from processes that a strategy started.
+
+    def get_extra_state(self) -> dict[str, Any]:
+        return {"history": self.history, "best_epoch": self.best_epoch}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        self.history, self.best_epoch = state["history"], state["best_epoch"]
+
+    def _check_finite(self, which: str, loss: float) -> None:
+        if not np.isfinite(loss):
+            raise ValueError(
+                f"the {which} loss became {loss} in epoch {self.current_epoch}. Lower `lr`, scale the features, or "
+                f"look for labels that no bag of that size can have."
+            )
+
+    def _log(self, values: Mapping[str, float], *, prog_bar: bool = False) -> None:
+        # As float64, for a criterion of thousands and the loss that breaks its ties; Lightning makes numbers float32.
+        exact = {name: torch.tensor(x, dtype=torch.float64, device=self.device) for name, x in values.items()}
+        self.log_dict(exact, prog_bar=prog_bar, sync_dist=self.trainer.world_size > 1)
 
     def _total(self, sums: Tensor) -> Tensor:
         """Sums over all processes."""
         total: Tensor = self.trainer.strategy.reduce(sums.to(self.device), reduce_op="sum")
         return total
+
+
+def _weighted(loss: Tensor, bags: int) -> Tensor:
+    """A sum of losses and how many they are, (2,) float64."""
+    return torch.stack([loss.double() * bags, torch.tensor(bags, dtype=torch.float64, device=loss.device)])
 
 
 def one_logit(output: Tensor, instances: int) -> Tensor:

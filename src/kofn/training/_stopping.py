@@ -56,9 +56,10 @@ class ByPrior:
 
     In whole instances, so that ties happen; the validation loss breaks them:
 
-        criterion = round(|predicted positives - mixture * unlabelled|) + sigmoid(loss),
+        criterion = floor(|predicted positives - mixture * unlabelled| + 1/2) + 1/2 + loss / (2 + 2 |loss|),
 
-    whose second part is below one and grows with the loss, whatever its sign.
+    of which what comes after the floor lies between 0 and 1 and grows with the loss, whatever its sign. A sigmoid would
+    do so too, but is 1 in floating point from a loss of 37 on.
 
     Args:
         mixture: fraction of positives among the unlabelled.
@@ -82,4 +83,5 @@ class ByPrior:
 
     def criterion(self, loss: float, sums: Tensor) -> float:
         apart = float(sums[0] - self.mixture * sums[1])
-        return round(abs(apart)) + 1 / (1 + math.exp(-loss))
+        # Not round(), to which 1.5 and 2.5 are the same.
+        return math.floor(abs(apart) + 0.5) + 0.5 + loss / (2 + 2 * abs(loss))
