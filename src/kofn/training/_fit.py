@@ -40,7 +40,7 @@ def fit(
         epochs: at most so many.
         patience: stop after so many epochs without a smaller criterion; None never stops early.
         accumulate: batches in a step, to have steps larger than memory; the gradient is that of the whole step.
-        device: Lightning's accelerator: "cpu", "gpu", "mps", "auto".
+        device: Lightning's accelerator: "cpu", "gpu", "auto". Not "mps", which has no float64.
         precision: of the network, such as "bf16-mixed"; the loss is computed in float64 inside.
         progress: show Lightning's progress bar.
         checkpoint: folder for a checkpoint after each epoch. If it has one, training goes on from there, bit for bit as
