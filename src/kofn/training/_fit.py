@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -49,6 +50,9 @@ def fit(
 
     Returns:
         The trainer, after the fit.
+
+    Raises:
+        KeyboardInterrupt: as it came; the last checkpoint, if asked for, is whole.
     """
     options = dict(trainer or {})
     callbacks: list[Callback] = list(options.pop("callbacks", None) or [])
@@ -74,7 +78,7 @@ def fit(
         "log_every_n_steps": 1,
     }
     last = None if checkpoint is None else Path(checkpoint) / LAST
-    with quiet():
+    with quiet(), interruptible():
         machine = Trainer(**(defaults | options), callbacks=callbacks)
         resume = str(last) if last is not None and last.exists() else None
         machine.fit(module, datamodule=data, ckpt_path=resume, weights_only=True if resume else None)
@@ -114,6 +118,19 @@ def quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C stays Ctrl-C: Lightning would leave Python, and have it ignore the key from then on."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as end:
+        if not isinstance(end.__context__, KeyboardInterrupt):
+            raise
+        signal.signal(signal.SIGINT, handler)
+        raise end.__context__ from None
 
 
 ADVICE = [
