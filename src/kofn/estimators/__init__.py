@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from kofn.estimators import _saving
+from kofn.estimators import _needs, _saving  # noqa: F401  # the needs first
 from kofn.estimators._llp import LLPClassifier
 from kofn.estimators._mil import MILClassifier
 from kofn.estimators._pu import PUClassifier
