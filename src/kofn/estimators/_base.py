@@ -244,7 +244,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         )
         digest = hashlib.sha256()
         for part in parts:
-            digest.update(memoryview(part.contiguous().numpy()).cast("B"))
+            digest.update(part.contiguous().numpy().data.cast("B"))
         return chosen | {
             "class": type(self).__name__,
             "instances": str(tuple(train.instances.shape)),
