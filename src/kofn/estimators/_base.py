@@ -73,9 +73,9 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         classes: Array = self.classes_
         return classes[positive.astype(np.int64)]
 
-    def score(self, X: Any, y: Any) -> float:
-        """Share of instances whose true class is predicted."""
-        return float(accuracy_score(y, self.predict(X)))
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of instances whose true class is predicted, by weight if there are weights, (n,)."""
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
     def predict_bag_proba(self, X: Any, groups: Any) -> NDArray[np.float64]:
         """The exact law of each bag's number of positives.

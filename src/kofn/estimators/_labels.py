@@ -24,13 +24,13 @@ def as_array(values: Any) -> Any:
     return host.float().numpy() if host.dtype == torch.bfloat16 else host.numpy()  # numpy has no bfloat16
 
 
-def rows_of(y: Any, rows: int) -> Array:
+def rows_of(y: Any, rows: int, *, name: str = "y") -> Array:
     """Labels to compare with a fitted estimator's, one for each row and none missing."""
     labels = np.asarray(as_array(y))
     if labels.ndim == 0 or len(labels) != rows:
-        raise ValueError(f"`y` must have a label for each of the {rows} rows of X; got shape {labels.shape}.")
+        raise ValueError(f"`{name}` must have an entry for each of the {rows} rows of X; got shape {labels.shape}.")
     if any(label is None or label != label for label in labels.ravel().tolist()):
-        raise ValueError("`y` must not be NaN or None. Leave out bags without a label.")
+        raise ValueError(f"`{name}` must not be NaN or None. Leave out bags without a label.")
     return labels.ravel() if labels.shape == (rows, 1) else labels
 
 
@@ -122,6 +122,15 @@ def bags_of(groups: Any, rows: int) -> Bags:
     if len(bags.index) != rows:
         raise ValueError(f"`groups` must name the bag of each of the {rows} rows; got {len(bags.index)} names.")
     return bags
+
+
+def bag_weights(sample_weight: Any, bags: Bags) -> Array | None:
+    """The weight of each bag, from one that is repeated on its rows."""
+    if sample_weight is None:
+        return None
+    rows = numbers(rows_of(sample_weight, len(bags.index), name="sample_weight"))
+    weights: Array = bags.common(rows, name="sample_weight").numpy()
+    return weights
 
 
 def hold_out(strata: Tensor, fraction: float, seed: int) -> tuple[Tensor, Tensor]:

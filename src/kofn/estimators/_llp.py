@@ -17,7 +17,7 @@ from kofn import _checks
 from kofn.bags import Bags
 from kofn.batches import BagDataset
 from kofn.estimators._base import CountClassifier, posteriors
-from kofn.estimators._labels import Array, bags_of, hold_out, numbers, proportions, rows_of, whole_counts
+from kofn.estimators._labels import Array, bag_weights, bags_of, hold_out, numbers, proportions, rows_of, whole_counts
 from kofn.estimators._network import Module
 from kofn.targets import DiscreteLaplace, Exactly, Noisy, Spread, from_proportions
 
@@ -186,16 +186,18 @@ class LLPClassifier(CountClassifier):
         positive[bags.index] = posteriors(objective, logits, stated, bags)
         return torch.stack([1 - positive, positive], 1).numpy()
 
-    def score(self, X: Any, y: Any, groups: Any = None) -> float:
+    def score(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> float:
         """Without groups the share of right classes; with groups the mean over bags of log P(label of the bag).
 
-        Of intervals and noisy counts the latter, with and without groups.
+        Of intervals and noisy counts the latter, with and without groups. Weights, (n,), are repeated on the rows of a
+        bag, as labels are.
         """
         if groups is None and self.label != "interval" and self.noise is None:
-            return super().score(X, y)
+            return super().score(X, y, sample_weight)
         logits, bags = self._bag_logits(X, groups)
         _, stated, objective = self._statement(rows_of(y, len(logits)), bags, self.classes_)
-        return -float(objective(logits, stated, bags.offsets).mean())
+        losses = objective(logits, stated, bags.offsets).numpy()
+        return -float(np.average(losses, weights=bag_weights(sample_weight, bags)))
 
     def _check_options(self) -> None:
         super()._check_options()

@@ -16,7 +16,7 @@ from kofn import _checks
 from kofn.bags import Bags
 from kofn.batches import BagDataset
 from kofn.estimators._base import CountClassifier, posteriors
-from kofn.estimators._labels import Array, bags_of, hold_out, known_classes, rows_of, two_classes
+from kofn.estimators._labels import Array, bag_weights, bags_of, hold_out, known_classes, rows_of, two_classes
 from kofn.estimators._network import Module, with_attention
 from kofn.metrics import bag_scores
 from kofn.models import AttentionMIL
@@ -197,13 +197,17 @@ class MILClassifier(CountClassifier):
         positive[bags.index] = posteriors(BagObjective(), logits, stated, bags)
         return torch.stack([1 - positive, positive], 1).numpy()
 
-    def score(self, X: Any, y: Any, groups: Any = None) -> float:
-        """Share of right classes: of bags with groups, of instances without."""
+    def score(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> float:
+        """Share of right classes: of bags with groups, of instances without.
+
+        Weights, (n,), are repeated on the rows of a bag, as labels are.
+        """
         if groups is None:
-            return super().score(X, y)
+            return super().score(X, y, sample_weight)
         predicted = self.predict_bags(X, groups)
         bags = bags_of(groups, len(X))
-        return float(accuracy_score(self.classes_[self._bag_labels(y, bags).numpy()], predicted))
+        truth = self.classes_[self._bag_labels(y, bags).numpy()]
+        return float(accuracy_score(truth, predicted, sample_weight=bag_weights(sample_weight, bags)))
 
     def _bag_labels(self, y: Any, bags: Bags) -> Tensor:
         """0 or 1 for each bag, from labels of the classes seen in training."""

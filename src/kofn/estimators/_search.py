@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 from typing import Any
 
@@ -48,7 +49,9 @@ def search(estimator: Any, param_grid: Any, X: Any, y: Any, groups: Any, *, cv: 
     bags = bags_of(groups, len(X))
     bag_of = torch.empty_like(bags.index)
     bag_of[bags.index] = bags.bag_of()
-    folds = list(splitter.split(X, y, bag_of.numpy()))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The groups parameter is ignored")  # we look ourselves
+        folds = list(splitter.split(X, y, bag_of.numpy()))
     for train, test in folds:
         cut = np.intersect1d(bag_of[train], bag_of[test])
         if len(cut):
