@@ -34,15 +34,15 @@ class Task(NamedTuple):
 
 
 def bags_task(*, bags: int = 48, size: int = 4, threshold: float = 0.0, seed: int = 0) -> Task:
-    X = np.random.default_rng(seed).normal(size=(bags * size, 2))
-    truth = (X[:, 0] > threshold).astype(np.int64)
-    return Task(X, truth, np.repeat(np.arange(bags), size), truth.reshape(bags, size).sum(1))
+    rows = np.random.default_rng(seed).normal(size=(bags * size, 2))
+    truth = (rows[:, 0] > threshold).astype(np.int64)
+    return Task(rows, truth, np.repeat(np.arange(bags), size), truth.reshape(bags, size).sum(1))
 
 
 def pu_task(*, rows: int = 400, seed: int = 0) -> tuple[Array, Array, Array]:
     """Features, truth 1 or -1, and labels of which half of the positives' are known."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(rows, 2)) + 0.0
-    X[:, 0] += np.where(rng.random(rows) < 0.5, 1.5, -1.5)
-    truth = np.where(X[:, 0] > 0, 1, -1)
-    return X, truth, np.where((truth == 1) & (rng.random(rows) < 0.5), 1, -1)
+    features = rng.normal(size=(rows, 2))
+    features[:, 0] += np.where(rng.random(rows) < 0.5, 1.5, -1.5)
+    truth = np.where(features[:, 0] > 0, 1, -1)
+    return features, truth, np.where((truth == 1) & (rng.random(rows) < 0.5), 1, -1)

@@ -107,10 +107,10 @@ def test_all_counts_zero() -> None:
 
 def test_bags_of_many_sizes() -> None:
     groups = np.repeat(np.arange(40), np.resize([1, 2, 3, 7, 1], 40))
-    X, truth = bags_task(bags=len(groups), size=1)[:2]
+    rows, truth = bags_task(bags=len(groups), size=1)[:2]
     y = (np.bincount(groups, truth) / np.bincount(groups))[groups]
-    model = kofn.LLPClassifier(**(LEARNS | {"max_instances": 20})).fit(X, y, groups=groups)
-    assert roc_auc_score(truth, model.decision_function(X)) > 0.95
+    model = kofn.LLPClassifier(**(LEARNS | {"max_instances": 20})).fit(rows, y, groups=groups)
+    assert roc_auc_score(truth, model.decision_function(rows)) > 0.95
 
 
 def test_order_of_rows_does_not_matter_to_bags() -> None:
@@ -131,9 +131,8 @@ def test_noise_by_name() -> None:
 
 def test_noisy_proportions_of_whole_counts_are_whole() -> None:
     # 0.07 * 100 is 7.000000000000001, which a discrete law would give probability 0.
-    X = np.zeros((100, 1))
     model = kofn.LLPClassifier(**(QUICK | {"noise": "discrete-laplace:1", "epochs": 1}))
-    model.fit(X, np.full(100, 0.07), groups=np.zeros(100))
+    model.fit(np.zeros((100, 1)), np.full(100, 0.07), groups=np.zeros(100))
     assert np.isfinite(model.history_[0]["train_loss"])
 
 
