@@ -136,7 +136,7 @@ def test_factories(factory: Any) -> None:
 
 def test_networks_by_name() -> None:
     x = np.random.default_rng(0).normal(size=(8, 10))
-    model = kofn.LLPClassifier("magic_mlp", epochs=1).fit(x, np.resize([0, 1], 8))
+    model: Any = kofn.LLPClassifier("magic_mlp", epochs=1).fit(x, np.resize([0, 1], 8))
     assert model.network_[0].out_features == 2048
 
 
@@ -144,9 +144,11 @@ def test_frozen_parts_stay_frozen() -> None:
     own = nn.Sequential(nn.BatchNorm1d(2), models.Logit(2))
     own[0].eval()
     with pytest.warns(UserWarning, match="in eval mode at the start of training"):
-        model = kofn.LLPClassifier(own, epochs=1).fit(X, Y, groups=GROUPS)
+        model: Any = kofn.LLPClassifier(own, epochs=1).fit(X, Y, groups=GROUPS)
     assert torch.equal(model.network_[0].running_mean, torch.zeros(2))
-    thawed = kofn.LLPClassifier(nn.Sequential(nn.BatchNorm1d(2), models.Logit(2)), epochs=1).fit(X, Y, groups=GROUPS)
+    thawed: Any = kofn.LLPClassifier(nn.Sequential(nn.BatchNorm1d(2), models.Logit(2)), epochs=1).fit(
+        X, Y, groups=GROUPS
+    )
     assert not torch.equal(thawed.network_[0].running_mean, torch.zeros(2))
 
 

@@ -134,7 +134,7 @@ def test_noise_of_your_own_is_asked_for(tmp_path: Path) -> None:
     model.fit(X, y, groups=GROUPS).save(tmp_path / "model")
     with pytest.raises(ValueError, match=r"`noise` must be given to load .*LLPClassifier\.load\(path, noise=\.\.\.\)"):
         load(tmp_path / "model")
-    copy = load(tmp_path / "model", noise=law)
+    copy: Any = load(tmp_path / "model", noise=law)
     assert copy.score(X, y, groups=GROUPS) == model.score(X, y, groups=GROUPS)
     with pytest.raises(ValueError, match=r"must have parameters of LLPClassifier; .*'depth'"):
         load(tmp_path / "model", noise=law, depth=3)
@@ -152,7 +152,7 @@ def test_what_is_of_the_machine_is_not_saved(tmp_path: Path) -> None:
 def test_a_loaded_one_is_trained_further(tmp_path: Path) -> None:
     model = llp(warm_start=True)
     model.save(tmp_path / "model")
-    copy = load(tmp_path / "model")
+    copy: Any = load(tmp_path / "model")
     copy.fit(X, Y, groups=GROUPS)
     model.fit(X, Y, groups=GROUPS)
     assert copy.history_ == model.history_

@@ -36,7 +36,7 @@ def test_gated_attention_is_gated() -> None:
 
 def test_attention_of_your_own() -> None:
     own = models.AttentionMIL(models.mlp(2, (5,))[:-1], models.AttentionPooling(5, hidden=3))
-    model = kofn.MILClassifier(own, loss="attention", epochs=1).fit(TASK.X, TASK.any, groups=TASK.groups)
+    model: Any = kofn.MILClassifier(own, loss="attention", epochs=1).fit(TASK.X, TASK.any, groups=TASK.groups)
     assert model.network_.pooling.project.out_features == 3
 
 

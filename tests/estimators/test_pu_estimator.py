@@ -63,8 +63,5 @@ def test_too_few_labelled_to_hold_one_out() -> None:
 
 
 def test_size_of_a_bag() -> None:
-    sizes = []
-    for options in ({}, {"batch_size": 10}):
-        model = kofn.PUClassifier(mixture=MIXTURE, **options)
-        sizes.append([model._bag_size(n) for n in (5, 3200, 10**6)])
+    sizes = [[kofn.PUClassifier(batch_size=size)._bag_size(n) for n in (5, 3200, 10**6)] for size in (None, 10)]
     assert sizes == [[32, 100, 200], [10, 10, 10]]

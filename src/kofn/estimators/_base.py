@@ -73,7 +73,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         classes: Array = self.classes_
         return classes[positive.astype(np.int64)]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, *, sample_weight: Any = None) -> float:
         """Share of instances whose true class is predicted, by weight if there are weights, (n,)."""
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 

@@ -186,14 +186,14 @@ class LLPClassifier(CountClassifier):
         positive[bags.index] = posteriors(objective, logits, stated, bags)
         return torch.stack([1 - positive, positive], 1).numpy()
 
-    def score(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, groups: Any = None, *, sample_weight: Any = None) -> float:
         """Without groups the share of right classes; with groups the mean over bags of log P(label of the bag).
 
         Of intervals and noisy counts the latter, with and without groups. Weights, (n,), are repeated on the rows of a
         bag, as labels are.
         """
         if groups is None and self.label != "interval" and self.noise is None:
-            return super().score(X, y, sample_weight)
+            return super().score(X, y, sample_weight=sample_weight)
         logits, bags = self._bag_logits(X, groups)
         _, stated, objective = self._statement(rows_of(y, len(logits)), bags, self.classes_)
         losses = objective(logits, stated, bags.offsets).numpy()

@@ -197,13 +197,13 @@ class MILClassifier(CountClassifier):
         positive[bags.index] = posteriors(BagObjective(), logits, stated, bags)
         return torch.stack([1 - positive, positive], 1).numpy()
 
-    def score(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, groups: Any = None, *, sample_weight: Any = None) -> float:
         """Share of right classes: of bags with groups, of instances without.
 
         Weights, (n,), are repeated on the rows of a bag, as labels are.
         """
         if groups is None:
-            return super().score(X, y, sample_weight)
+            return super().score(X, y, sample_weight=sample_weight)
         predicted = self.predict_bags(X, groups)
         bags = bags_of(groups, len(X))
         truth = self.classes_[self._bag_labels(y, bags).numpy()]
