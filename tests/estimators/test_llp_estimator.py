@@ -132,8 +132,11 @@ def test_noise_by_name() -> None:
 def test_noisy_proportions_of_whole_counts_are_whole() -> None:
     # 0.07 * 100 is 7.000000000000001, which a discrete law would give probability 0.
     model = kofn.LLPClassifier(**(QUICK | {"noise": "discrete-laplace:1", "epochs": 1}))
-    model.fit(np.zeros((100, 1)), np.full(100, 0.07), groups=np.zeros(100))
-    assert np.isfinite(model.history_[0]["train_loss"])
+    task = np.zeros((100, 1)), np.full(100, 0.07), np.zeros(100)
+    assert np.isfinite(model.fit(*task).history_[0]["train_loss"])
+    assert np.isfinite(model.score(*task))
+    share, y = model.score(*task), np.full(100, 7)
+    assert model.set_params(label="count").score(task[0], y, task[2]) == share
 
 
 def test_early_stopping_keeps_the_best_epoch() -> None:

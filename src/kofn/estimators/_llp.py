@@ -29,7 +29,7 @@ class LLPClassifier(CountClassifier):
 
     Args:
         module: the network of instances: "mlp", another name of `kofn.models`, a `torch.nn.Module` (copied), or a
-            factory of one.
+            factory of one, called with the number of features (of images: of channels) if it takes an argument.
         loss: "count", -log P(S = count); "proportion", the cross-entropy of the mean; "mutual-contamination", LMMCM.
         label: what `y` says of a row's bag: its "proportion" of positives (or, without groups, the row's class), its
             "count", or the "interval" (n, 2) in which its count lies, ends included.
@@ -49,13 +49,15 @@ class LLPClassifier(CountClassifier):
         validation_fraction: part of the bags on which the best epoch is chosen; rounded down to whole bags. With none
             the last epoch's weights are taken.
         patience: stop after so many epochs without a better one; None trains all epochs.
-        warm_start: start the next fit from the weights of the last.
+        warm_start: start the next fit from the weights of the last, if they are of the same shapes.
         device: Lightning's accelerator: "cpu", "gpu", "auto".
         precision: Lightning's precision of the network, such as "bf16-mixed".
         progress: show a progress bar.
-        checkpoint: folder for a checkpoint after each epoch; a fit that was cut off goes on from there.
+        checkpoint: folder for a checkpoint after each epoch; the same fit, cut off, goes on from there, bit for bit.
+            It needs an int as `random_state`.
         trainer: further options of `lightning.pytorch.Trainer`, such as ``{"devices": 2, "strategy": "ddp"}``.
-        random_state: int or `numpy.random.RandomState`; with an int two fits are identical.
+        random_state: int or `numpy.random.RandomState`; with an int two fits are identical. None takes a seed from
+            numpy's own stream, as in scikit-learn.
 
     Attributes:
         classes_: the two classes; the second is positive.
@@ -148,7 +150,8 @@ class LLPClassifier(CountClassifier):
             The estimator itself.
 
         Raises:
-            ValueError: a group with two different labels; a label that its bag cannot have; NaN in X or y.
+            ValueError: a group with two different labels; a label that its bag cannot have; NaN in X or y; a network
+                that does not take the instances; options out of range.
         """
         self._check_options()
         instances, labels = self._check_training(X, y, multi_output=self.label == "interval")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -122,14 +121,12 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C stays Ctrl-C: Lightning would leave Python, and have it ignore the key from then on."""
-    handler = signal.getsignal(signal.SIGINT)
+    """Ctrl-C stays Ctrl-C, that a notebook or a caller can catch: Lightning would leave Python."""
     try:
         yield
     except SystemExit as end:
         if not isinstance(end.__context__, KeyboardInterrupt):
             raise
-        signal.signal(signal.SIGINT, handler)
         raise end.__context__ from None
 
 
