@@ -24,6 +24,6 @@ EXCEPTIONS = {
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXCEPTIONS)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXCEPTIONS)  # type: ignore[untyped-decorator]  # scikit-learn has no types
 def test_contract(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)

@@ -75,29 +75,30 @@ def position(bag: Any, bags: int) -> int:
     return number % bags
 
 
-def bag_ids(ids: Any) -> Array:
+def bag_ids(ids: Any, name: str = "ids") -> Array:
     """The name of each instance's bag, none of them missing."""
-    array = _as_array(ids)
+    array = _as_array(ids, name)
     if array.ndim != 1:
-        raise ValueError(f"`ids` must name one bag for each instance, shape (n,); got shape {array.shape}.")
+        raise ValueError(f"`{name}` must name one bag for each instance, shape (n,); got shape {array.shape}.")
     missing = array != array if array.dtype.kind in "fcmM" else None  # NaN and NaT differ from themselves
     if array.dtype == object:
-        missing = np.fromiter((name is None or _is_nan(name) for name in array), bool, len(array))
-        row = next((row for row, name in enumerate(array) if not _has_hash(name)), None)
+        missing = np.fromiter((bag is None or _is_nan(bag) for bag in array), bool, len(array))
+        row = next((row for row, bag in enumerate(array) if not _has_hash(bag)), None)
         if row is not None:
             raise TypeError(
-                f"`ids` must be hashable by value; that of instance {row} is {array[row]!r}. Convert lists with "
+                f"`{name}` must be hashable by value; that of instance {row} is {array[row]!r}. Convert lists with "
                 f"tuple(...), tensors with .tolist()."
             )
     if missing is not None and missing.any():
+        first = int(missing.argmax())
         raise ValueError(
-            f"`ids` must name a bag for each instance; instance {int(missing.argmax())} has {array[missing.argmax()]!r}"
+            f"`{name}` must name a bag for each instance; instance {first} has {array[first]!r}"
             f" ({int(missing.sum())} in all have none). Drop these rows, or give each a name of its own."
         )
     return array
 
 
-def _as_array(ids: Any) -> Array:
+def _as_array(ids: Any, name: str) -> Array:
     if isinstance(ids, Tensor):
         ids = ids.detach().cpu()
         return np.asarray(ids.double() if ids.is_floating_point() else ids)  # numpy has no bfloat16
@@ -107,7 +108,7 @@ def _as_array(ids: Any) -> Array:
         return np.asarray(ids)
     if isinstance(ids, (str, bytes, Mapping, Set)) or not isinstance(ids, Iterable):
         raise TypeError(
-            f"`ids` must be a sequence with the name of each instance's bag; got {type(ids).__name__}. "
+            f"`{name}` must be a sequence with the name of each instance's bag; got {type(ids).__name__}. "
             f"Of a table, pass the column itself."
         )
     listed = list(ids)

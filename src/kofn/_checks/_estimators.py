@@ -67,6 +67,15 @@ def prior_or_mixture(prior: float | None, mixture: float | None) -> None:
         raise ValueError(f"`{name}` must lie between 0 and 1; got {value}.")
 
 
+def prior_allows(prior: float, labeled_fraction: float) -> None:
+    """A prior that the labelled positives do not exceed."""
+    if prior < labeled_fraction:
+        raise ValueError(
+            f"`prior` must be at least the fraction of rows that are labelled, since these are positives too; got "
+            f"{prior:g}, and {labeled_fraction:g} of the rows are labelled. Of the unlabelled alone: mixture=..."
+        )
+
+
 def both_kinds(labeled: int, rows: int) -> None:
     """Labelled positives and unlabelled rows."""
     if labeled in (0, rows):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import re
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,11 +16,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from kofn import _checks
 from kofn.bags import Bags
 from kofn.batches import BagDataset, PUDataset
 from kofn.counts import log_count_distribution
-from kofn.estimators._labels import Array, bags_of
-from kofn.estimators._network import make_network
+from kofn.estimators._labels import Array, as_array, bags_of
+from kofn.estimators._network import alike, make_network, scored, try_out
 from kofn.estimators._saving import load, save
 from kofn.models import AttentionMIL
 
@@ -72,9 +73,9 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         classes: Array = self.classes_
         return classes[positive.astype(np.int64)]
 
-    def score(self, X: Any, y: Any) -> float:
-        """Share of instances whose true class is predicted."""
-        return float(accuracy_score(y, self.predict(X)))
+    def score(self, X: Any, y: Any, *, sample_weight: Any = None) -> float:
+        """Share of instances whose true class is predicted, by weight if there are weights, (n,)."""
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
     def predict_bag_proba(self, X: Any, groups: Any) -> NDArray[np.float64]:
         """The exact law of each bag's number of positives.
@@ -102,8 +103,9 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to a folder: weights as safetensors, the rest as JSON; see `kofn.estimators.load`.
 
-        The folder appears whole or not at all. A network or factory of your own is code, which is not saved: give it
-        again when loading.
+        The folder appears whole or not at all. A network, a factory or a law of noise of your own is code, which is
+        not saved: give it again when loading. Options of the machine are not saved either: `checkpoint`, `trainer`,
+        `progress`, `device`, a `RandomState`.
 
         Raises:
             sklearn.exceptions.NotFittedError: nothing to save.
@@ -113,33 +115,68 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         save(self, Path(path))
 
     @classmethod
-    def load(cls: type[Self], path: str | Path, *, module: Any = None) -> Self:
+    def load(cls: type[Self], path: str | Path, *, module: Any = None, **own: Any) -> Self:
         """Read an estimator of this class from a folder written by `save`.
 
         Args:
             path: the folder.
             module: the network or factory that it was trained with, if that was not a name.
+            **own: other parameters that were not saved because they are code, such as ``noise``.
 
         Raises:
-            FileNotFoundError, ValueError: no such model; one of another class or a newer version; altered or cut files.
+            FileNotFoundError, ValueError: no such model; one of another class or a newer version; altered or cut files;
+                a parameter that was not saved and is not given.
         """
-        loaded: Self = load(Path(path), kinds=[cls], module=module)
+        loaded: Self = load(Path(path), kinds=[cls], own={"module": module, **own})
         return loaded
 
     # What follows is for the estimators themselves.
 
     def _check_training(self, X: Any, y: Any, **checks: Any) -> tuple[Tensor, Array]:
         """Instances as float32 and labels as an array, without NaN."""
-        instances, labels = validate_data(self, X, y, dtype=np.float32, allow_nd=True, ensure_min_samples=1, **checks)
+        checks |= {"dtype": np.float32, "allow_nd": True}
+        instances, labels = validate_data(self, as_array(X), as_array(y), **checks)
         return torch.from_numpy(np.ascontiguousarray(instances)), np.asarray(labels)
+
+    def _check_options(self) -> None:
+        """Parameters that would otherwise fail late, or not at all."""
+        _checks.whole_number("epochs", self.epochs, low=1)  # Lightning takes -1 for no end
+        _checks.whole_number("accumulate", self.accumulate, low=1)
+        if self.patience is not None:
+            _checks.whole_number("patience", self.patience, low=1)
+        for name in ("lr", "weight_decay", "l1"):
+            _checks.real_number(name, getattr(self, name), low=0)
+        for name in ("dropout", "validation_fraction"):
+            if _checks.fraction(name, getattr(self, name)) == 1:
+                raise ValueError(f"`{name}` must be below 1, or nothing is left to learn from; got 1.")
+        if self.checkpoint is not None and not isinstance(self.random_state, Integral):
+            raise ValueError(
+                f"`random_state` must be an int with `checkpoint`, so that a fit that was cut off can go on; got "
+                f"{self.random_state!r}."
+            )
 
     def _instances(self, X: Any) -> Tensor:
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float32, allow_nd=True, reset=False)
+        rows = validate_data(self, as_array(X), dtype=np.float32, allow_nd=True, reset=False)
+        if rows.shape[1:] != self.instance_shape_:
+            raise ValueError(
+                f"X has instances of shape {rows.shape[1:]}, but {type(self).__name__} is expecting instances of shape "
+                f"{self.instance_shape_}, as it was trained with."
+            )
         return torch.from_numpy(np.ascontiguousarray(rows))
 
+    def _pools(self) -> bool:
+        """Whether the network gives one logit a bag."""
+        return False
+
     def _new_network(self, shape: tuple[int, ...]) -> nn.Module:
-        return make_network(self.module, shape, hidden=self.hidden, dropout=self.dropout)
+        network = make_network(self.module, shape, hidden=self.hidden, dropout=self.dropout)
+        if isinstance(network, AttentionMIL) and not self._pools():
+            raise ValueError(
+                "`module` must give one logit for each instance; an AttentionMIL gives one for each bag. It goes with "
+                "MILClassifier(loss='attention')."
+            )
+        return network
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -154,14 +191,16 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         seed: int,
         rule: Any = None,
     ) -> None:
-        """Fit a new network, or the one before with `warm_start`, and keep what became of it."""
+        """Fit a new network, from the weights of the last with `warm_start`, and keep what became of it."""
         from kofn import training  # brings Lightning: only when something is fitted
 
         shape = tuple(train.instances.shape[1:])
-        again = self.warm_start and getattr(self, "instance_shape_", None) == shape
         with torch.random.fork_rng(devices=[]):  # torch's own stream stays as it was
             torch.manual_seed(seed)
-            network = self.network_ if again else self._new_network(shape)
+            network = self._new_network(shape)
+            try_out(network, train.instances[:2])
+            if self.warm_start and alike(network, getattr(self, "network_", None)):
+                network.load_state_dict(self.network_.state_dict())
             module = training.CountModule(
                 network,
                 objective,
@@ -197,23 +236,19 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _identity(self, train: BagDataset | PUDataset) -> dict[str, str]:
         """What must be the same for a checkpoint to be of this fit; more epochs are welcome."""
+        if self.checkpoint is None:
+            return {}
         free = {"epochs", "patience", "warm_start", "device", "progress", "checkpoint", "trainer", "random_state"}
-        chosen = {name: _named(value) for name, value in self.get_params(deep=False).items() if name not in free}
-        if self.checkpoint is None:  # nothing to compare with
-            return chosen
+        chosen = {name: _in_words(value) for name, value in self.get_params(deep=False).items() if name not in free}
         return chosen | {"class": type(self).__name__, "data": digest(train)}
 
     def _logits(self, instances: Tensor, bags: Bags | None = None) -> Tensor:
         """Scores of instances, in evaluation mode, some at a time; of bags from a network that pools, if given."""
         network = self.network_.eval()
         with torch.no_grad():
-            if isinstance(network, AttentionMIL):
-                if bags is not None:
-                    return _flat(network(instances[bags.index], offsets=bags.offsets))
-                chunks = [network(part[:, None]) for part in instances.split(CHUNK)]
-            else:
-                chunks = [network(part) for part in instances.split(CHUNK)]
-        return torch.cat([_flat(chunk) for chunk in chunks])
+            if bags is not None:
+                return scored(network, instances[bags.index], bags.offsets)
+            return torch.cat([scored(network, part) for part in instances.split(CHUNK)])
 
     def _bag_logits(self, X: Any, groups: Any) -> tuple[Tensor, Bags]:
         """Log-odds of instances in float64, one bag after the other, and the bags."""
@@ -221,15 +256,13 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         bags = bags_of(groups, len(instances))
         return self._logits(instances).double()[bags.index], bags
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "network_")  # after a fit that failed there are other attributes
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def _named(value: Any) -> str:
-    """A value in words that are the same in another process: a function by its name, without its address."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", str(value))
 
 
 def digest(data: BagDataset | PUDataset) -> str:
@@ -254,5 +287,8 @@ def posteriors(objective: Any, logits: Tensor, labels: Tensor, bags: Bags) -> Te
     return (x.detach().sigmoid() - slope).clamp(0.0, 1.0)  # rounding may leave the interval by 1e-16
 
 
-def _flat(output: Tensor) -> Tensor:
-    return output.squeeze(-1) if output.dim() == 2 else output
+def _in_words(value: Any) -> str:
+    """A parameter, the same in every process: of a function its name, not its address."""
+    if hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return str(value) if " at 0x" not in str(value) else type(value).__qualname__

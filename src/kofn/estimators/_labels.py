@@ -10,9 +10,37 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from torch import Tensor
 
+from kofn import _checks
 from kofn.bags import Bags
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def as_array(values: Any) -> Any:
+    """A tensor as an array, from whatever device; anything else as it is."""
+    if not isinstance(values, Tensor):
+        return values
+    host = values.detach().cpu()
+    return host.float().numpy() if host.dtype == torch.bfloat16 else host.numpy()  # numpy has no bfloat16
+
+
+def rows_of(y: Any, rows: int, *, name: str = "y") -> Array:
+    """Labels to compare with a fitted estimator's, one for each row and none missing."""
+    labels = np.asarray(as_array(y))
+    if labels.ndim == 0 or len(labels) != rows:
+        raise ValueError(f"`{name}` must have an entry for each of the {rows} rows of X; got shape {labels.shape}.")
+    if any(label is None or label != label for label in labels.ravel().tolist()):
+        raise ValueError(f"`{name}` must not be NaN or None. Leave out bags without a label.")
+    return labels.ravel() if labels.shape == (rows, 1) else labels
+
+
+def known_classes(y: Array, classes: Array) -> NDArray[np.int64]:
+    """0 or 1 for each row, from labels of the two classes that were trained with."""
+    unknown = [label for label in np.unique(y).tolist() if label not in classes.tolist()]
+    if unknown:
+        raise ValueError(f"`y` must be one of the classes {classes.tolist()}; got {unknown[0]!r}.")
+    row: NDArray[np.int64] = (y == classes[1]).astype(np.int64)
+    return row
 
 
 def two_classes(y: Array) -> tuple[Array, NDArray[np.int64]]:
@@ -37,28 +65,38 @@ def two_classes(y: Array) -> tuple[Array, NDArray[np.int64]]:
                 f"Labels 0 and 1 may be all the same."
             )
         row = np.full(len(y), int(classes[0]))
-        classes = np.array([0, 1], dtype=y.dtype if y.dtype.kind != "b" else np.int64)
+        classes = np.array([0, 1], dtype=y.dtype)
     return classes, row.astype(np.int64).ravel()
 
 
-def proportions(y: Array) -> tuple[Array, NDArray[np.float64]]:
-    """The classes and each row's proportion: numbers from 0 to 1 as they are, other labels as their class 0 or 1."""
-    if y.dtype.kind in "biuf" and ((y >= 0) & (y <= 1)).all():
+def proportions(y: Array, *, together: bool, classes: Array | None = None) -> tuple[Array, NDArray[np.float64]]:
+    """The classes and each row's proportion: numbers from 0 to 1 as they are, other labels as their class 0 or 1.
+
+    Args:
+        y: (n,) labels.
+        together: some bag has more than one row, so that numbers beyond 0 and 1 would be counts or percentages.
+        classes: those that were trained with, if any.
+    """
+    numbers = y.dtype.kind in "biuf"
+    if numbers and ((y >= 0) & (y <= 1)).all() and (classes is None or together or classes.tolist() == [0, 1]):
         whole = np.isin(y, (0, 1)).all()
-        return np.array([0, 1], dtype=y.dtype if whole and y.dtype.kind in "iuf" else np.int64), y.astype(np.float64)
-    if y.dtype.kind == "f" and len(np.unique(y)) > 2 and len(y):
+        return np.array([0, 1], dtype=y.dtype if whole else np.int64), y.astype(np.float64)
+    if numbers and (together or (y.dtype.kind == "f" and len(np.unique(y)) > 2)):
         outside = y[(y < 0) | (y > 1)]
+        rule = "proportions from 0 to 1" + ("" if together else ", or two classes")
         raise ValueError(
-            f"Unknown label type: continuous. `y` must be proportions from 0 to 1, or two classes; got {outside[0]:g}. "
+            f"Unknown label type: continuous. `y` must be {rule}; got {outside[0]:g}. "
             f"Percentages are divided by 100; for counts say label='count'."
         )
-    classes, row = two_classes(y)
-    return classes, row.astype(np.float64)
+    if classes is not None:
+        return classes, known_classes(y, classes).astype(np.float64)
+    found, row = two_classes(y)
+    return found, row.astype(np.float64)
 
 
 def whole_counts(y: Array) -> NDArray[np.int64]:
     """Counts, or bounds of counts, as int64."""
-    values = y.astype(np.float64)
+    values = numbers(y)
     if not (values == np.round(values)).all():
         odd = values[values != np.round(values)].flat[0]
         raise ValueError(
@@ -68,14 +106,31 @@ def whole_counts(y: Array) -> NDArray[np.int64]:
     return values.astype(np.int64)
 
 
+def numbers(y: Array) -> NDArray[np.float64]:
+    """Labels that are numbers, as float64."""
+    try:
+        return y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"`y` must be numbers; got {y.dtype}, the first {y.flat[0]!r}.") from None
+
+
 def bags_of(groups: Any, rows: int) -> Bags:
     """Bags of the rows' groups; without groups each row is its own."""
     if groups is None:
         return Bags.from_sizes(np.ones(rows, dtype=np.int64))
-    bags = Bags.from_ids(groups)
+    bags = Bags.from_ids(_checks.bag_ids(groups, name="groups"))
     if len(bags.index) != rows:
         raise ValueError(f"`groups` must name the bag of each of the {rows} rows; got {len(bags.index)} names.")
     return bags
+
+
+def bag_weights(sample_weight: Any, bags: Bags) -> Array | None:
+    """The weight of each bag, from one that is repeated on its rows."""
+    if sample_weight is None:
+        return None
+    rows = numbers(rows_of(sample_weight, len(bags.index), name="sample_weight"))
+    weights: Array = bags.common(rows, name="sample_weight").numpy()
+    return weights
 
 
 def hold_out(strata: Tensor, fraction: float, seed: int) -> tuple[Tensor, Tensor]:

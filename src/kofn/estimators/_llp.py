@@ -17,7 +17,7 @@ from kofn import _checks
 from kofn.bags import Bags
 from kofn.batches import BagDataset
 from kofn.estimators._base import CountClassifier, posteriors
-from kofn.estimators._labels import Array, bags_of, hold_out, proportions, whole_counts
+from kofn.estimators._labels import Array, bag_weights, bags_of, hold_out, numbers, proportions, rows_of, whole_counts
 from kofn.estimators._network import Module
 from kofn.targets import DiscreteLaplace, Exactly, Noisy, Spread, from_proportions
 
@@ -29,7 +29,7 @@ class LLPClassifier(CountClassifier):
 
     Args:
         module: the network of instances: "mlp", another name of `kofn.models`, a `torch.nn.Module` (copied), or a
-            factory of one.
+            factory of one, called with the number of features (of images: of channels) if it takes an argument.
         loss: "count", -log P(S = count); "proportion", the cross-entropy of the mean; "mutual-contamination", LMMCM.
         label: what `y` says of a row's bag: its "proportion" of positives (or, without groups, the row's class), its
             "count", or the "interval" (n, 2) in which its count lies, ends included.
@@ -49,13 +49,15 @@ class LLPClassifier(CountClassifier):
         validation_fraction: part of the bags to hold out, on which the best epoch is chosen; rounded down to whole
             bags. With none, all bags train and the last epoch's weights are taken.
         patience: stop after so many epochs without a better one; None trains all epochs.
-        warm_start: start the next fit from the weights of the last.
+        warm_start: start the next fit from the weights of the last, if they are of the same shapes.
         device: Lightning's accelerator: "cpu", "gpu", "auto".
         precision: Lightning's precision of the network, such as "bf16-mixed".
         progress: show a progress bar.
-        checkpoint: folder for a checkpoint after each epoch; a fit that was cut off goes on from there.
+        checkpoint: folder for a checkpoint after each epoch; the same fit, cut off, goes on from there, bit for bit.
+            It needs an int as `random_state`.
         trainer: further options of `lightning.pytorch.Trainer`, such as ``{"devices": 2, "strategy": "ddp"}``.
-        random_state: int or `numpy.random.RandomState`; with an int two fits are identical.
+        random_state: int or `numpy.random.RandomState`; with an int two fits are identical. None takes a seed from
+            numpy's own stream, as in scikit-learn.
 
     Attributes:
         classes_: the two classes; the second is positive.
@@ -148,12 +150,13 @@ class LLPClassifier(CountClassifier):
             The estimator itself.
 
         Raises:
-            ValueError: a group with two different labels; a label that its bag cannot have; NaN in X or y.
+            ValueError: a group with two different labels; a label that its bag cannot have; NaN in X or y; a network
+                that does not take the instances; options out of range.
         """
-        _checks.option("loss", self.loss, LOSSES)
+        self._check_options()
         instances, labels = self._check_training(X, y, multi_output=self.label == "interval")
         bags = bags_of(groups, len(instances))
-        stated, objective = self._statement(labels, bags)
+        classes, stated, objective = self._statement(labels, bags)
         seed = self._seed()
         chosen, held = hold_out(torch.zeros(len(bags)), self.validation_fraction, seed)
         self._train(
@@ -163,6 +166,7 @@ class LLPClassifier(CountClassifier):
             batches=self._bags_in_a_step(len(chosen)),
             seed=seed,
         )
+        self.classes_ = classes
         return self
 
     def posterior_proba(self, X: Any, y: Any, groups: Any = None) -> NDArray[np.float64]:
@@ -180,41 +184,57 @@ class LLPClassifier(CountClassifier):
             (n, 2).
         """
         logits, bags = self._bag_logits(X, groups)
-        stated, objective = self._statement(np.asarray(y), bags)
+        _, stated, objective = self._statement(rows_of(y, len(logits)), bags, self.classes_)
         positive = torch.empty(len(bags.index), dtype=torch.float64)
         positive[bags.index] = posteriors(objective, logits, stated, bags)
         return torch.stack([1 - positive, positive], 1).numpy()
 
-    def score(self, X: Any, y: Any, groups: Any = None) -> float:
-        """Without groups the share of right classes; with groups the mean over bags of log P(label of the bag)."""
-        if groups is None and self.label == "proportion":
-            return super().score(X, y)
-        logits, bags = self._bag_logits(X, groups)
-        stated, objective = self._statement(np.asarray(y), bags)
-        return -float(objective(logits, stated, bags.offsets).mean())
+    def score(self, X: Any, y: Any, groups: Any = None, *, sample_weight: Any = None) -> float:
+        """Without groups the share of right classes; with groups the mean over bags of log P(label of the bag).
 
-    def _statement(self, y: Array, bags: Bags) -> tuple[Tensor, Any]:
-        """The label of each bag and the count loss that reads it; sets `classes_`."""
+        Of intervals and noisy counts the latter, with and without groups. Weights, (n,), are repeated on the rows of a
+        bag, as labels are.
+        """
+        if groups is None and self.label != "interval" and self.noise is None:
+            return super().score(X, y, sample_weight=sample_weight)
+        logits, bags = self._bag_logits(X, groups)
+        _, stated, objective = self._statement(rows_of(y, len(logits)), bags, self.classes_)
+        losses = objective(logits, stated, bags.offsets).numpy()
+        return -float(np.average(losses, weights=bag_weights(sample_weight, bags)))
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        _checks.option("loss", self.loss, LOSSES)
+        _checks.option("label", self.label, ("proportion", "count", "interval"))
+        _checks.option("rounding", self.rounding, ("error", "nearest", "spread"))
+        if self.noise is not None and self.label == "interval":
+            raise ValueError("`noise` goes with label='count' or 'proportion'; an interval says all that it can mean.")
+
+    def _statement(self, y: Array, bags: Bags, classes: Array | None = None) -> tuple[Array, Tensor, Any]:
+        """The two classes, those given if any, the label of each bag, and the count loss that reads it."""
         from kofn.training import CountObjective, between
 
-        _checks.option("label", self.label, ("proportion", "count", "interval"))
-        self.classes_ = np.array([0, 1])
+        zero_one = np.array([0, 1])
         if self.label == "interval":
             bounds = bags.common(whole_counts(y), name="y")
             _checks.intervals(bounds, bags.sizes, bags.names)
-            return bounds, CountObjective(between)
+            return zero_one, bounds, CountObjective(between)
         if self.label == "proportion" and self.noise is None:
-            self.classes_, values = proportions(y)
+            classes, values = proportions(y, together=bool((bags.sizes > 1).any()), classes=classes)
             shares = bags.common(values, name="y")
             _checks.shares_of_bags(shares, bags.sizes, bags.names, self.rounding)
             target = from_proportions(shares, bags.sizes, rounding=self.rounding)
-            return torch.as_tensor(target.counts), CountObjective(type(target))
-        known = bags.common(y.astype(np.float64), name="y") * (bags.sizes if self.label == "proportion" else 1)
+            return classes, torch.as_tensor(target.counts), CountObjective(type(target))
         if self.noise is not None:
-            return known, CountObjective(partial(Noisy, noise=noise_law(self.noise)))
+            law = noise_law(self.noise)
+            known = bags.common(numbers(y), name="y")
+            if self.label == "proportion":  # of whole counts, 7 of 100 is 7 and not 7.000000000000001
+                known = known * bags.sizes
+                known = torch.where((known - known.round()).abs() <= 1e-12 * bags.sizes, known.round(), known)
+            return zero_one, known, CountObjective(partial(Noisy, noise=law))
         counts = bags.common(whole_counts(y), name="y")
         _checks.counts_of_bags(counts, bags.sizes, bags.names)
-        return counts, CountObjective(Exactly)
+        return zero_one, counts, CountObjective(Exactly)
 
     def _objective(self, count: Any) -> Any:
         from kofn.training import ContaminationObjective, ProportionObjective
@@ -231,17 +251,21 @@ class LLPClassifier(CountClassifier):
 def noise_law(noise: Any) -> Any:
     """A law from its name and scale, such as "laplace:1.5"; anything else as it is."""
     if not isinstance(noise, str):
+        _checks.noise(noise)
         return noise
-    name, _, scale = noise.partition(":")
+    name, _, text = noise.partition(":")
     laws: dict[str, Callable[[float], Any]] = {
         "laplace": lambda width: Laplace(0.0, width),
         "normal": lambda width: Normal(0.0, width),
         "discrete-laplace": DiscreteLaplace,
     }
     try:
-        return laws[name](float(scale))
-    except (KeyError, ValueError):
+        scale = float(text)
+    except ValueError:
+        scale = 0.0
+    if name not in laws or not 0 < scale < np.inf:
         raise ValueError(
             f"`noise` must be a law and its scale, such as 'laplace:1.5', 'normal:2' or 'discrete-laplace:1'; "
             f"got {noise!r}."
-        ) from None
+        )
+    return laws[name](scale)

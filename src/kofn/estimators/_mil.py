@@ -13,9 +13,10 @@ from sklearn.metrics import accuracy_score
 from torch import Tensor, nn
 
 from kofn import _checks
+from kofn.bags import Bags
 from kofn.batches import BagDataset
 from kofn.estimators._base import CountClassifier, posteriors
-from kofn.estimators._labels import Array, bags_of, hold_out, two_classes
+from kofn.estimators._labels import Array, bag_weights, bags_of, hold_out, known_classes, rows_of, two_classes
 from kofn.estimators._network import Module, with_attention
 from kofn.metrics import bag_scores
 from kofn.models import AttentionMIL
@@ -129,9 +130,9 @@ class MILClassifier(CountClassifier):
         Raises:
             ValueError: a group with two different labels; more than two classes; NaN in X.
         """
-        _checks.option("loss", self.loss, LOSSES)
+        self._check_options()
         instances, labels = self._check_training(X, y)
-        self.classes_, positive = two_classes(labels)
+        classes, positive = two_classes(labels)
         bags = bags_of(groups, len(instances))
         stated = bags.common(positive, name="y")
         seed = self._seed()
@@ -144,6 +145,7 @@ class MILClassifier(CountClassifier):
             seed=seed,
             rule=self._rule(),
         )
+        self.classes_ = classes
         return self
 
     def predict_bag_proba(self, X: Any, groups: Any) -> NDArray[np.float64]:
@@ -190,31 +192,41 @@ class MILClassifier(CountClassifier):
         from kofn.training import BagObjective
 
         logits, bags = self._bag_logits(X, groups)
-        stated = self._bag_labels(y, bags.index, bags)
+        stated = self._bag_labels(y, bags)
         positive = torch.empty(len(bags.index), dtype=torch.float64)
         positive[bags.index] = posteriors(BagObjective(), logits, stated, bags)
         return torch.stack([1 - positive, positive], 1).numpy()
 
-    def score(self, X: Any, y: Any, groups: Any = None) -> float:
-        """Share of right classes: of bags with groups, of instances without."""
-        if groups is None:
-            return super().score(X, y)
-        bags = bags_of(groups, len(y))
-        truth = self.classes_[self._bag_labels(y, bags.index, bags).numpy()]
-        return float(accuracy_score(truth, self.predict_bags(X, groups)))
+    def score(self, X: Any, y: Any, groups: Any = None, *, sample_weight: Any = None) -> float:
+        """Share of right classes: of bags with groups, of instances without.
 
-    def _bag_labels(self, y: Any, index: Tensor, bags: Any) -> Tensor:
+        Weights, (n,), are repeated on the rows of a bag, as labels are.
+        """
+        if groups is None:
+            return super().score(X, y, sample_weight=sample_weight)
+        predicted = self.predict_bags(X, groups)
+        bags = bags_of(groups, len(X))
+        truth = self.classes_[self._bag_labels(y, bags).numpy()]
+        return float(accuracy_score(truth, predicted, sample_weight=bag_weights(sample_weight, bags)))
+
+    def _bag_labels(self, y: Any, bags: Bags) -> Tensor:
         """0 or 1 for each bag, from labels of the classes seen in training."""
-        rows = np.asarray(y)
-        unknown = rows[~np.isin(rows, self.classes_)]
-        if len(unknown):
-            raise ValueError(f"`y` must be one of the classes {self.classes_.tolist()}; got {unknown[0]!r}.")
-        stated: Tensor = bags.common((rows == self.classes_[1]).astype(np.int64), name="y")
-        return stated
+        return bags.common(known_classes(rows_of(y, len(bags.index)), self.classes_), name="y")
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        _checks.option("loss", self.loss, LOSSES)
+        if isinstance(self.positive_weight, str):
+            _checks.option("positive_weight", self.positive_weight, ("balanced",))
+        else:
+            _checks.real_number("positive_weight", self.positive_weight, low=0)
+
+    def _pools(self) -> bool:
+        return self.loss in ATTENTION
 
     def _new_network(self, shape: tuple[int, ...]) -> nn.Module:
         network = super()._new_network(shape)
-        return with_attention(network, gated=self.loss == "gated-attention") if self.loss in ATTENTION else network
+        return with_attention(network, gated=self.loss == "gated-attention") if self._pools() else network
 
     def _objective(self, labels: Tensor) -> Any:
         from kofn.training import BagObjective, PooledObjective
@@ -224,7 +236,7 @@ class MILClassifier(CountClassifier):
             weight = max(len(labels) - positives, 1) / positives
         else:
             weight = float(self.positive_weight)
-        if self.loss in ATTENTION:
+        if self._pools():
             return PooledObjective(weight)
         pool: Any = None if self.loss == "count" else self.loss
         return BagObjective(pool, weight)
@@ -232,4 +244,4 @@ class MILClassifier(CountClassifier):
     def _rule(self) -> Any:
         from kofn.training import ByLoss, ByLossAndError
 
-        return ByLossAndError() if self.loss in ATTENTION else ByLoss()
+        return ByLossAndError() if self._pools() else ByLoss()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from math import prod
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from kofn import models
 
@@ -18,7 +20,8 @@ def make_network(module: Module, shape: Sequence[int], *, hidden: Sequence[int],
 
     Args:
         module: "mlp", with the widths `hidden` and `dropout`; the name of another network of `kofn.models`; a network,
-            which is copied; or a factory, called with the number of features if it takes an argument.
+            which is copied; or a factory, called with the number of features (of images: of channels) if it takes an
+            argument.
         shape: of an instance.
         hidden: widths of the hidden layers of "mlp".
         dropout: of "mlp".
@@ -29,12 +32,13 @@ def make_network(module: Module, shape: Sequence[int], *, hidden: Sequence[int],
     if isinstance(module, nn.Module):
         return deepcopy(module)
     if module == "mlp":
-        features = 1
-        for length in shape:
-            features *= length
-        network = models.mlp(features, tuple(hidden), dropout=dropout)
+        if isinstance(hidden, (str, int)) or any(isinstance(width, bool) or int(width) < 1 for width in hidden):
+            raise ValueError(f"`hidden` must be widths of layers, such as (128,) or (); got {hidden!r}.")
+        network = models.mlp(prod(shape), tuple(map(int, hidden)), dropout=dropout)
         return network if len(shape) == 1 else nn.Sequential(nn.Flatten(), *network)
     if isinstance(module, str):
+        if module not in models.NETWORKS:
+            raise ValueError(f"`module` must be one of {', '.join(map(repr, models.NETWORKS))}; got {module!r}.")
         return models.build({"name": module})
     if not callable(module):
         raise TypeError(
@@ -51,6 +55,39 @@ def _wants_features(factory: Callable[..., nn.Module]) -> bool:
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(factory).parameters.values()
     return any(p.kind in positional and p.default is inspect.Parameter.empty for p in parameters)
+
+
+def try_out(network: nn.Module, instances: Tensor) -> None:
+    """Score some instances, to see that the network takes them before it is trained."""
+    training = {part: part.training for part in network.modules()}
+    try:
+        with torch.no_grad():
+            scored(network.eval(), instances)
+    except Exception as error:
+        raise ValueError(
+            f"`module` must take instances of shape {tuple(instances.shape[1:])} and give one logit for each, shape "
+            f"(m,) or (m, 1); it failed: {error}"
+        ) from error
+    for part, mode in training.items():  # a frozen part stays frozen
+        part.training = mode
+
+
+def scored(network: nn.Module, instances: Tensor, offsets: Tensor | None = None) -> Tensor:
+    """Logits of instances, (m,); of a network that pools those of bags, (b,), or of instances as bags of one."""
+    x = instances.to(next((p.dtype for p in network.parameters()), torch.float32))
+    if isinstance(network, models.AttentionMIL):
+        logits: Tensor = network(x, offsets=torch.arange(len(x) + 1) if offsets is None else offsets)
+        return logits
+    output: Tensor = network(x)
+    return output.reshape(len(x))  # (m,) or (m, 1)
+
+
+def alike(network: nn.Module, before: nn.Module | None) -> bool:
+    """Whether one takes the other's weights."""
+    if before is None:
+        return False
+    shapes = [{name: value.shape for name, value in each.state_dict().items()} for each in (network, before)]
+    return shapes[0] == shapes[1]
 
 
 def with_attention(network: nn.Module, *, gated: bool) -> models.AttentionMIL:

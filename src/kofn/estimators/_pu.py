@@ -127,14 +127,12 @@ class PUClassifier(CountClassifier):
         Raises:
             ValueError: neither `prior` nor `mixture`, or both; one class only; NaN in X.
         """
-        _checks.option("loss", self.loss, LOSSES)
-        _checks.option("stopping", self.stopping, ("prior", "loss"))
-        _checks.prior_or_mixture(self.prior, self.mixture)
+        self._check_options()
         instances, labels = self._check_training(X, y)
-        self.classes_, kind = two_classes(labels)
+        classes, kind = two_classes(labels)
         labeled = torch.from_numpy(kind == 1)
         _checks.both_kinds(int(labeled.sum()), len(labeled))
-        self.mixture_ = self._mixture(float(labeled.double().mean()))
+        mixture = self._mixture(float(labeled.double().mean()))
         seed = self._seed()
         chosen, held = hold_out(labeled, self.validation_fraction, seed)
         # Both kinds must be there to validate: a stratum may be too small to give any.
@@ -144,30 +142,43 @@ class PUClassifier(CountClassifier):
         self._train(
             PUDataset(instances[chosen], labeled[chosen]),
             PUDataset(instances[held], labeled[held]) if valid else None,
-            self._objective(),
-            batches={"batch_size": self.batch_size or min(max(int((~labeled).sum()) // 32, 32), 200)},
+            self._objective(mixture),
+            batches={"batch_size": self._bag_size(int((~labeled).sum()))},
             seed=seed,
-            rule=self._rule(),
+            rule=self._rule(mixture),
         )
+        self.classes_, self.mixture_ = classes, mixture
         return self
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        _checks.option("loss", self.loss, LOSSES)
+        _checks.option("stopping", self.stopping, ("prior", "loss"))
+        _checks.prior_or_mixture(self.prior, self.mixture)
+        _checks.real_number("positive_weight", self.positive_weight, low=0)
+
+    def _bag_size(self, unlabeled: int) -> int:
+        return min(max(unlabeled // 32, 32), 200) if self.batch_size is None else self.batch_size
 
     def _mixture(self, labeled_fraction: float) -> float:
         if self.mixture is not None:
             return float(self.mixture)
-        return mixture_proportion(float(self.prior or 0.0), labeled_fraction)
+        prior = float(self.prior or 0.0)
+        _checks.prior_allows(prior, labeled_fraction)
+        return mixture_proportion(prior, labeled_fraction)
 
-    def _objective(self) -> Any:
+    def _objective(self, mixture: float) -> Any:
         from kofn.training import PUObjective
 
         weight = {"positive_weight": self.positive_weight}
         if self.loss in ("count", "expectation"):
             match = "distribution" if self.loss == "count" else "expectation"
-            return PUObjective(self.mixture_, losses.pu_loss, weight | {"match": match})
+            return PUObjective(mixture, losses.pu_loss, weight | {"match": match})
         return PUObjective(
-            self.mixture_, {"upu": losses.upu_loss, "nnpu": losses.nnpu_loss, "cvir": losses.cvir_loss}[self.loss]
+            mixture, {"upu": losses.upu_loss, "nnpu": losses.nnpu_loss, "cvir": losses.cvir_loss}[self.loss]
         )
 
-    def _rule(self) -> Any:
+    def _rule(self, mixture: float) -> Any:
         from kofn.training import ByLoss, ByPrior
 
-        return ByPrior(self.mixture_) if self.stopping == "prior" else ByLoss()
+        return ByPrior(mixture) if self.stopping == "prior" else ByLoss()

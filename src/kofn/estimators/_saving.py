@@ -18,7 +18,7 @@ def save(estimator: Any, path: Path) -> None:
     """Write a fitted estimator to the folder `path`."""
     kept, own = {}, []
     for name, value in estimator.get_params(deep=False).items():
-        if name in NOT_KEPT:
+        if name in NOT_KEPT or isinstance(value, np.random.RandomState):
             continue
         try:
             kept[name] = plain(value)
@@ -40,23 +40,31 @@ def save(estimator: Any, path: Path) -> None:
     write_model(path, kind=type(estimator).__name__, facts=facts, tensors=estimator.network_.state_dict())
 
 
-def load(path: Path, *, kinds: Sequence[type[Any]], module: Any = None) -> Any:
-    """Read an estimator of one of these classes from the folder `path`."""
+def load(path: Path, *, kinds: Sequence[type[Any]], own: dict[str, Any]) -> Any:
+    """Read an estimator of one of these classes from the folder `path`; `own` are parameters that are code."""
     by_name = {kind.__name__: kind for kind in kinds}
     model = read_model(path, kind=list(by_name))
     facts: dict[str, Any] = dict(model.facts)
-    parameters = facts["parameters"] | ({} if module is None else {"module": module})
-    if "module" not in parameters:
+    # JSON has no tuples; no parameter needs to be a list.
+    saved = {name: tuple(value) if isinstance(value, list) else value for name, value in facts["parameters"].items()}
+    given = {name: value for name, value in own.items() if value is not None}
+    missing = [name for name in facts["not_saved"] if name not in given]
+    if missing:
         raise ValueError(
-            f"`module` must be given to load {path}: the model was trained with a network of your own, which is code "
-            f"and is not saved. Pass the same network or factory: {model.kind}.load(path, module=...)."
+            f"`{missing[0]}` must be given to load {path}: the model was trained with one of your own, which is code "
+            f"and is not saved. Pass the same again: {model.kind}.load(path, {missing[0]}=...)."
         )
-    estimator = by_name[model.kind](**parameters)
+    try:
+        estimator = by_name[model.kind](**(saved | given))
+    except TypeError as error:
+        raise ValueError(
+            f"{path} must have parameters of {model.kind}; {error}. Written by {model.written_by}."
+        ) from None
     shape = tuple(facts["instance_shape"])
     with torch.random.fork_rng(devices=[]):  # the fresh weights are replaced at once
         network = estimator._new_network(shape)
     try:
-        network.load_state_dict(model.tensors)
+        network.load_state_dict(model.tensors, assign=True)  # in the precision that was saved
     except RuntimeError as error:
         raise ValueError(f"`module` must be the network that {path} was trained with; {error}") from None
     estimator.network_ = network.eval()

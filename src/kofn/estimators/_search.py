@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from numbers import Integral
 from typing import Any
 
+import numpy as np
+import torch
 from sklearn import config_context
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, check_cv
+
+from kofn.estimators._labels import bags_of
 
 
 def search(estimator: Any, param_grid: Any, X: Any, y: Any, groups: Any, *, cv: Any = 5, **options: Any) -> Any:
@@ -26,6 +32,9 @@ def search(estimator: Any, param_grid: Any, X: Any, y: Any, groups: Any, *, cv: 
     Returns:
         The fitted `GridSearchCV`.
 
+    Raises:
+        ValueError: a splitter that cuts bags.
+
     Examples:
         >>> import numpy as np, kofn
         >>> X = np.random.default_rng(0).normal(size=(90, 2))
@@ -36,6 +45,19 @@ def search(estimator: Any, param_grid: Any, X: Any, y: Any, groups: Any, *, cv: 
         >>> found.best_params_
         {'lr': 0.3}
     """
-    folds = GroupKFold(cv) if isinstance(cv, int) else cv
+    splitter = check_cv(GroupKFold(cv) if isinstance(cv, Integral) else cv)
+    bags = bags_of(groups, len(X))
+    bag_of = torch.empty_like(bags.index)
+    bag_of[bags.index] = bags.bag_of()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The groups parameter is ignored")  # we look ourselves
+        folds = list(splitter.split(X, y, bag_of.numpy()))
+    for train, test in folds:
+        cut = np.intersect1d(bag_of[train], bag_of[test])
+        if len(cut):
+            raise ValueError(
+                f"`cv` must not cut bags; it puts bag {bags.names[int(cut[0])]!r} into training and test data. "
+                f"Give a number of folds, or a splitter by groups such as GroupKFold or LeaveOneGroupOut."
+            )
     with config_context(enable_metadata_routing=True):
         return GridSearchCV(estimator, param_grid, cv=folds, **options).fit(X, y, groups=groups)

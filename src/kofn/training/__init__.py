@@ -1,5 +1,6 @@
 """Training on bags with Lightning: one module, one data module, the paper's stopping rules, one call to fit."""
 
+from kofn.training import _needs  # noqa: F401  # first
 from kofn.training._data import CountData
 from kofn.training._fit import fit
 from kofn.training._module import CountModule

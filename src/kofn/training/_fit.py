@@ -54,6 +54,7 @@ def fit(
     Raises:
         ValueError: `patience` without validation bags; a checkpoint of another fit, or one that cannot be read; a loss
             that is not finite.
+        KeyboardInterrupt: as it came; the last checkpoint, if asked for, is whole.
     """
     _checks.at_least(1, epochs=epochs, accumulate=accumulate, **({} if patience is None else {"patience": patience}))
     if patience is not None and data.valid is None:

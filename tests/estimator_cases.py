@@ -1,0 +1,48 @@
+"""Small tasks that a linear network learns in a second, and how to train on them quickly."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+QUICK: dict[str, Any] = {"hidden": (), "epochs": 4, "lr": 0.1, "batch_size": 16, "random_state": 0}
+LEARNS: dict[str, Any] = QUICK | {"epochs": 12}
+
+
+class Task(NamedTuple):
+    X: Array  # (n, 2), of which the first column decides
+    truth: Array  # (n,) 0 or 1
+    groups: Array  # (n,)
+    counts: Array  # (bags,) positives
+
+    def repeated(self, values: Array) -> Array:
+        """Labels of the bags on each of their rows."""
+        return values[self.groups]
+
+    @property
+    def y(self) -> Array:
+        """Proportions on rows."""
+        return self.repeated(self.counts / np.bincount(self.groups))
+
+    @property
+    def any(self) -> Array:
+        """Whether there is a positive in the bag, on rows."""
+        return self.repeated((self.counts > 0).astype(np.int64))
+
+
+def bags_task(*, bags: int = 48, size: int = 4, threshold: float = 0.0, seed: int = 0) -> Task:
+    rows = np.random.default_rng(seed).normal(size=(bags * size, 2))
+    truth = (rows[:, 0] > threshold).astype(np.int64)
+    return Task(rows, truth, np.repeat(np.arange(bags), size), truth.reshape(bags, size).sum(1))
+
+
+def pu_task(*, rows: int = 400, seed: int = 0) -> tuple[Array, Array, Array]:
+    """Features, truth 1 or -1, and labels of which half of the positives' are known."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(rows, 2))
+    features[:, 0] += np.where(rng.random(rows) < 0.5, 1.5, -1.5)
+    truth = np.where(features[:, 0] > 0, 1, -1)
+    return features, truth, np.where((truth == 1) & (rng.random(rows) < 0.5), 1, -1)

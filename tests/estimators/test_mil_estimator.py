@@ -1,0 +1,71 @@
+"""MILClassifier learns instances and bags from whether a bag has a positive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from estimator_cases import LEARNS, QUICK, bags_task
+from sklearn.metrics import roc_auc_score
+
+import kofn
+from kofn import models
+from kofn.estimators._mil import ATTENTION, LOSSES
+
+TASK = bags_task(threshold=0.8)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_learns(loss: Any) -> None:
+    hidden = (8,) if loss in ATTENTION else ()
+    model = kofn.MILClassifier(**(LEARNS | {"loss": loss, "hidden": hidden})).fit(TASK.X, TASK.any, groups=TASK.groups)
+    assert roc_auc_score(TASK.truth, model.decision_function(TASK.X)) > 0.9
+    assert roc_auc_score(TASK.counts > 0, model.bag_decision_function(TASK.X, TASK.groups)) > 0.9
+    assert isinstance(model.network_, models.AttentionMIL) == (loss in ATTENTION)
+
+
+def test_gated_attention_is_gated() -> None:
+    def pooling(loss: Any) -> type[Any]:
+        model = kofn.MILClassifier(**(QUICK | {"loss": loss, "epochs": 1})).fit(TASK.X, TASK.any, groups=TASK.groups)
+        return type(model.network_.pooling)
+
+    assert pooling("attention") is models.AttentionPooling
+    assert pooling("gated-attention") is models.GatedAttentionPooling
+
+
+def test_attention_of_your_own() -> None:
+    own = models.AttentionMIL(models.mlp(2, (5,))[:-1], models.AttentionPooling(5, hidden=3))
+    model: Any = kofn.MILClassifier(own, loss="attention", epochs=1).fit(TASK.X, TASK.any, groups=TASK.groups)
+    assert model.network_.pooling.project.out_features == 3
+
+
+def test_without_groups_it_is_ordinary_classification() -> None:
+    by_mil = kofn.MILClassifier(**QUICK).fit(TASK.X, TASK.truth)
+    assert by_mil.score(TASK.X, TASK.truth) == (by_mil.predict(TASK.X) == TASK.truth).mean() > 0.9
+
+
+@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("dtype", ["int64", "float64", "bool"])
+def test_bags_of_one_kind(label: int, dtype: str) -> None:
+    model = kofn.MILClassifier(**QUICK).fit(TASK.X, np.full(len(TASK.X), label, dtype=dtype), groups=TASK.groups)
+    assert model.classes_.tolist() == [0, 1]
+    assert model.classes_.dtype == dtype
+
+
+def test_names_of_classes() -> None:
+    y = np.array(["benign", "malignant"])[TASK.any]
+    model = kofn.MILClassifier(**LEARNS).fit(TASK.X, y, groups=TASK.groups)
+    assert model.classes_.tolist() == ["benign", "malignant"]
+    assert set(model.predict_bags(TASK.X, TASK.groups)) == {"benign", "malignant"}
+    assert model.score(TASK.X, y, groups=TASK.groups) > 0.8
+
+
+def test_positive_weight() -> None:
+    def mean_score(weight: Any) -> float:
+        model = kofn.MILClassifier(**(QUICK | {"positive_weight": weight, "validation_fraction": 0.0}))
+        return float(model.fit(TASK.X, TASK.any, groups=TASK.groups).decision_function(TASK.X).mean())
+
+    assert mean_score(10.0) > mean_score(1.0) > mean_score(0.1)
+    positive = int((TASK.counts > 0).sum())
+    assert mean_score("balanced") == mean_score((48 - positive) / positive)
