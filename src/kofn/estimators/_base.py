@@ -232,7 +232,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         if self.max_instances is not None:
             return {"batch_size": None, "max_instances": self.max_instances}
         # Sixteen steps an epoch or more: with few large steps a small data set would hardly move the weights.
-        return {"batch_size": self.batch_size or min(max(bags // 16, 1), 64)}
+        return {"batch_size": min(max(bags // 16, 1), 64) if self.batch_size is None else self.batch_size}
 
     def _identity(self, train: BagDataset | PUDataset) -> dict[str, str]:
         """What must be the same for a checkpoint to be of this fit; more epochs are welcome."""
