@@ -207,7 +207,7 @@ def _instance_metrics(logits: Tensor, positive: Any, task: Task) -> list[Metric]
     meaning = f"Share of {kind} whose class is right. Their true classes served for this number only."
     found = [Metric("Instance accuracy", share, meaning, percent=True)]
     if positive.any() and not positive.all():
-        meaning = f"How often a positive one of the {kind} scores above a negative one."
+        meaning = "How often a positive instance scores above a negative one."
         found.append(Metric("Instance AUC", metrics.auc(labels, logits), meaning, percent=True))
     return found
 

@@ -14,7 +14,7 @@ from kofn.report._data import BagTable, Binomial, Numbers
 from kofn.report._plot import Plot, number, percent
 
 MOST_DOTS = 400  # bags in the scatter; more would be ink without news, and a heavy page
-APART = 2.4  # units between the intervals of neighbours, so that they can be told apart
+APART = 2.0  # units between the intervals of neighbours, so that they can be told apart
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ def count_scatter(bags: BagTable, word: str = "known") -> Figure | None:
 def _thinned(known: Numbers, column: float) -> tuple[NDArray[np.int64], Numbers]:
     """Which bags to draw, and where on x.
 
-    Bags of one count spread over three quarters of its column, as many as can be told apart; the first and the last of
-    a column are always among them. Columns too narrow for two bags are drawn without a spread.
+    Bags of one count spread over three quarters of its column, as many as can be told apart. The choice is even, and
+    does not favour the ends of a column, where the misses are. Columns too narrow for two bags are not spread.
 
     Args:
         known: (k,) in ascending order.
@@ -118,14 +118,21 @@ def _thinned(known: Numbers, column: float) -> tuple[NDArray[np.int64], Numbers]
     """
     room = int(column / APART)
     if room < 2:
-        chosen = np.linspace(0, len(known) - 1, min(len(known), MOST_DOTS)).round().astype(np.int64)
+        chosen = _evenly(len(known), MOST_DOTS)
         return chosen, known[chosen]
     places, beside = [], []
     for start, size in zip(*np.unique(known, return_index=True, return_counts=True)[1:], strict=True):
-        kept = np.linspace(start, start + size - 1, min(int(size), room)).round().astype(np.int64)
+        kept = start + _evenly(int(size), room)
         places.append(kept)
         beside.append(known[kept] + 0.75 * ((np.arange(len(kept)) + 0.5) / len(kept) - 0.5))
     return np.concatenate(places), np.concatenate(beside)
+
+
+def _evenly(size: int, most: int) -> NDArray[np.int64]:
+    """At most so many places of a row, each the middle of its share."""
+    number_of = min(size, most)
+    middles = (np.arange(number_of) + 0.5) * size / max(number_of, 1)
+    return np.floor(middles).astype(np.int64)
 
 
 def bag_probabilities(bags: BagTable) -> Figure | None:

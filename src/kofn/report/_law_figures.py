@@ -131,9 +131,9 @@ def against_binomial(binomial: Binomial) -> Figure:
     plot.path([(float(k), float(binomial.reference[k])) for k in range(start, end + 1)], "curve reference")
     means = [_mean(law) for law in binomial.laws]
     summary = (
-        f"With a mixture of {percent(binomial.mixture)} the binomial expects {number(size * binomial.mixture)} positives "
-        f"among {number(size)}; the model expects {number(float(np.mean(means)))} on average over {len(means)} bags, "
-        f"from {number(min(means))} to {number(max(means))}."
+        f"With a mixture of {percent(binomial.mixture)} the binomial expects {number(size * binomial.mixture)} "
+        f"positives among {number(size)}; the model expects {number(float(np.mean(means)))} on average over "
+        f"{len(means)} bags, from {number(min(means))} to {number(max(means))}."
     )
     if binomial.before:
         early = float(np.mean([_mean(law) for law in binomial.before]))

@@ -55,12 +55,12 @@ def number(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """A share as a percentage; a share that is not 0 or 1 is never rounded to it.
+    r"""A share as a percentage; a share that is not 0 or 1 is never rounded to it.
 
     Examples:
         >>> from kofn.report._plot import percent
         >>> [percent(share) for share in (0.5, 0.1234, 0.9996, 1.0, 0.0001)]
-        ['50\\xa0%', '12.3\\xa0%', '>\\xa099.9\\xa0%', '100\\xa0%', '<\\xa00.1\\xa0%']
+        ['50\xa0%', '12.3\xa0%', '>\xa099.9\xa0%', '100\xa0%', '<\xa00.1\xa0%']
     """
     if math.isnan(value):
         return "none"
