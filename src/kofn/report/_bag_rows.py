@@ -64,7 +64,7 @@ def _row(bags: BagTable, bag: int) -> Row:
     missed = False
     if bags.known is not None:
         known = float(bags.known[bag])
-        missed = bags.exact and not low <= known <= high
+        missed = bags.exact and (known < low or known > high)  # not of an unknown count, which is NaN
         cells.append(Cell("", "") if np.isnan(known) else Cell(number(known), known, known=missed))
     cells += [_number(float(bags.expected[bag])), _number(low), _number(high)]
     cells.append(Cell(percent(float(bags.at_least_one[bag])), float(bags.at_least_one[bag])))

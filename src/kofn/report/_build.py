@@ -140,7 +140,9 @@ def _bag_table(
     """The table, the exact counts if all are known, and what was known of each bag in words."""
     inside = logits[bags.index]
     low, high = _laws.intervals(inside, bags.offsets)
-    some = _laws.at_least_one(inside, bags.offsets)
+    # A network that pools scores bags by itself.
+    own = task == "mil"
+    some = estimator.predict_bag_proba(X, groups)[:, 1] if own else _laws.at_least_one(inside, bags.offsets)
     known = exact = said = has = None
     if labels is not None and task == "llp":
         stated, _ = estimator._statement(labels, bags)
@@ -153,7 +155,6 @@ def _bag_table(
             said = [f"{'about ' if exact is None else ''}{value:g} positives" for value in known.tolist()]
     elif labels is not None and task == "mil":
         stated = estimator._bag_labels(labels, bags.index, bags)
-        some = estimator.predict_bag_proba(X, groups)[:, 1]
         has = stated.numpy() == 1
         said = ["at least one positive" if one else "no positive" for one in has.tolist()]
     if positive is not None:
