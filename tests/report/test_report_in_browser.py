@@ -64,6 +64,9 @@ class Browser:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
+        self.driver.set_page_load_timeout(30)
+        self.driver.set_script_timeout(30)
+        self.driver.command_executor.client_config.timeout = 60  # a browser that hangs is an error, not a long wait
         self.folder = folder
 
     def show(self, report: Report, *, width: int = 1200, scheme: str = "light", media: str = "") -> None:

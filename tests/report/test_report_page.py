@@ -136,6 +136,13 @@ def test_pictures_and_figures_speak() -> None:
         assert attributes.get("role") == "img" or attributes.get("aria-hidden") == "true"
 
 
+def test_nobody_is_said_to_be_unlabelled_who_was_labelled() -> None:
+    claim = "though no instance was ever labelled"
+    assert claim in render(full())
+    assert claim not in render(replace(full(), task="pu"))
+    assert "5 instances are on the right side" in render(replace(full(), task="pu"))
+
+
 def test_parts_are_chapters() -> None:
     whole = Report("All", comparison=full().comparison, parts=[full("one"), full("two")])
     page = Page(render(whole))

@@ -152,9 +152,7 @@ def _judged(bag: ExampleBag) -> str:
     if not known:
         return ""
     right = sum(one.truth == (one.probability > 0.5) for one in known)
-    return (
-        f"{right} of {len(known)} instances are on the right side of 50\u00a0%, though no instance was ever labelled."
-    )
+    return f"{right} of {len(known)} instances are on the right side of 50\u00a0%"
 
 
 def _hash(text: str) -> str:
