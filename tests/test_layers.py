@@ -51,6 +51,12 @@ LAYERS = [
     ["estimators._base"],
     ["estimators._llp", "estimators._mil", "estimators._pu", "estimators._search"],
     ["estimators"],
+    ["report._data"],
+    ["report._images", "report._laws", "report._plot"],
+    ["report._bag_rows", "report._comparison", "report._examples", "report._figures"],
+    ["report._law_figures"],
+    ["report._build", "report._page"],
+    ["report"],
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 

@@ -38,7 +38,9 @@ def test_the_prior_gives_the_mixture() -> None:
 
 @pytest.mark.parametrize("stopping", ["loss", "prior"])
 def test_stopping_rules(stopping: Any) -> None:
-    model = kofn.PUClassifier(mixture=MIXTURE, **(LEARNS | BAGS | {"stopping": stopping})).fit(X, Y)
+    model = kofn.PUClassifier(
+        mixture=MIXTURE, **(LEARNS | BAGS | {"stopping": stopping, "validation_fraction": 0.2})
+    ).fit(X, Y)
     criteria = [entry["criterion"] for entry in model.history_]
     assert model.best_epoch_ == int(np.argmin(criteria))
     if stopping == "prior":  # whole instances and a fraction for the loss

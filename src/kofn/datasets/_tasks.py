@@ -42,7 +42,7 @@ class LLPTask:
             >>> data = load_digits_task("llp")
             >>> X, y, groups = data.task.rows(data.train.instances)
             >>> X.shape, y[:3].tolist(), groups[:3].tolist()
-            ((1184, 64), [0.75, 0.75, 0.75], [0, 0, 0])
+            ((1328, 64), [0.0625, 0.0625, 0.0625], [0, 0, 0])
         """
         return _rows(instances, self.bags, self.proportions)
 

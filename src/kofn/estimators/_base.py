@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
@@ -291,4 +292,4 @@ def _in_words(value: Any) -> str:
     """A parameter, the same in every process: of a function its name, not its address."""
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
-    return str(value) if " at 0x" not in str(value) else type(value).__qualname__
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", str(value))

@@ -1,0 +1,32 @@
+"""A report of what was learned: one page that needs no network, from plain data or a fitted estimator."""
+
+from kofn.report._build import report_of
+from kofn.report._data import (
+    BagTable,
+    Binomial,
+    Calibration,
+    Comparison,
+    ExampleBag,
+    Instance,
+    Law,
+    Method,
+    Metric,
+    Report,
+)
+from kofn.report._page import render, write
+
+__all__ = [
+    "BagTable",
+    "Binomial",
+    "Calibration",
+    "Comparison",
+    "ExampleBag",
+    "Instance",
+    "Law",
+    "Method",
+    "Metric",
+    "Report",
+    "render",
+    "report_of",
+    "write",
+]

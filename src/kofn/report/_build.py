@@ -1,0 +1,252 @@
+"""A report from a fitted estimator and the arrays it is looked at on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kofn import metrics
+from kofn.bags import Bags
+from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+from kofn.report import _laws
+from kofn.report._data import BagTable, Binomial, Metric, Report, Task
+from kofn.report._examples import close_look, plain_truth
+from kofn.report._images import as_pixels
+
+TASKS: dict[Task, str] = {"llp": "Label proportions", "mil": "Multiple instances", "pu": "Positive and unlabelled"}
+
+
+def report_of(
+    estimator: LLPClassifier | MILClassifier | PUClassifier,
+    X: Any,
+    y: Any = None,
+    groups: Any = None,
+    *,
+    truth: Any = None,
+    images: Any = None,
+    table: Any = None,
+    title: str | None = None,
+    facts: Any = (),
+) -> Report:
+    """Look at a fitted estimator on data: all that a report shows, with exact laws of counts.
+
+    Args:
+        estimator: fitted.
+        X: (n, ...) instances, as for its `fit`; the names of a DataFrame's columns are shown.
+        y: (n,) labels as for its `fit`, or None.
+        groups: (n,) the bag of each row; without, there is nothing to say of bags.
+        truth: (n,) the true class of each row, 0 and 1 or as in `classes_`, if it is known. For scoring only.
+        images: (n, h, w) or (n, h, w, 3), the picture of each row: uint8, or numbers from 0 to 1.
+        table: (n, columns) a DataFrame to show instances by, if they are no images and X is not fit to be read.
+        title: heading of the page.
+        facts: further names and values to show, before those that the estimator gives.
+
+    Raises:
+        sklearn.exceptions.NotFittedError: the estimator is not fitted.
+        TypeError: no estimator of kofn.
+        ValueError: arrays of other lengths; labels as for `fit`.
+
+    Examples:
+        >>> import numpy as np, kofn
+        >>> from kofn.report import render, report_of
+        >>> rng = np.random.default_rng(0)
+        >>> X, groups = rng.normal(size=(40, 2)), np.repeat(np.arange(10), 4)
+        >>> y = (X[:, 0] > 0).reshape(10, 4).mean(1).repeat(4)
+        >>> model = kofn.LLPClassifier(hidden=(4,), epochs=1, random_state=0).fit(X, y, groups=groups)
+        >>> report = report_of(model, X, y, groups, title="First look")
+        >>> len(report.bags), [len(law.after) for law in report.laws][:2]
+        (10, [5, 5])
+        >>> "First look" in render(report)
+        True
+    """
+    task = _task_of(estimator)
+    instances = estimator._instances(X)
+    rows = len(instances)
+    labels = _column("y", y, rows)
+    positive = None if truth is None else plain_truth(_column("truth", truth, rows), estimator.classes_)
+    pixels = None if images is None else as_pixels(_column("images", images, rows))
+    _column("table", table, rows)
+    logits = estimator._logits(instances).double()
+    first = _laws.untrained(estimator)
+    before = None if first is None else first._logits(instances).double()
+    report: dict[str, Any] = {}
+    unlabeled = torch.ones(rows, dtype=torch.bool)
+    if task == "pu" and labels is not None:
+        unlabeled = torch.from_numpy(np.asarray(labels != estimator.classes_[1]))
+    scores = [] if positive is None else _instance_metrics(logits[unlabeled], positive[unlabeled.numpy()], task)
+    if groups is not None:
+        bags = _bags(groups, rows)
+        seen, counts, said = _bag_table(estimator, task, X, logits, bags, labels, positive, groups)
+        inside, early = logits[bags.index], None if before is None else before[bags.index]
+        report["bags"] = seen
+        report["laws"] = _laws.some_laws(seen.names, bags, inside, early, counts)
+        if counts is not None:
+            report["calibration"] = _laws.calibration(inside, counts, bags.offsets)
+        scores = _bag_metrics(seen, "known" if task == "llp" else "true") + scores
+        look = close_look(X if table is None else table, bags, seen, said, logits, positive, pixels)
+        bag = look.typical(counts)
+        if bag is not None:
+            law = _laws.law_of(bag, seen.names, bags, inside, early, counts)
+            report["glance"] = look.example(bag, int(seen.sizes[bag]), law=law)
+        if task == "mil":
+            report["examples"] = look.most_positive()
+    if isinstance(estimator, PUClassifier):
+        scores = _mixture_metrics(logits, unlabeled, estimator.mixture_) + scores
+        report["binomial"] = _binomial(estimator, logits, before, unlabeled)
+    return Report(
+        title or f"{TASKS[task]}: what was learned",
+        task,
+        facts=[*facts, *_facts(estimator, task, rows, report.get("bags"))],
+        metrics=scores,
+        history=estimator.history_,
+        best_epoch=estimator.best_epoch_,
+        **report,
+    )
+
+
+def _task_of(estimator: Any) -> Task:
+    kinds: list[tuple[type, Task]] = [(LLPClassifier, "llp"), (MILClassifier, "mil"), (PUClassifier, "pu")]
+    for kind, task in kinds:
+        if isinstance(estimator, kind):
+            return task
+    raise TypeError(
+        f"`estimator` must be a kofn.LLPClassifier, MILClassifier or PUClassifier; got {type(estimator).__name__}. "
+        f"Of a pipeline, give its last step and what the steps before make of X."
+    )
+
+
+def _column(name: str, values: Any, rows: int) -> Any:
+    if values is None:
+        return None
+    array = np.asarray(values)
+    if len(array) != rows:
+        raise ValueError(f"`{name}` must have one entry for each of the {rows} rows of X; got {len(array)}.")
+    return array
+
+
+def _bags(groups: Any, rows: int) -> Bags:
+    bags = Bags.from_ids(groups)
+    if len(bags.index) != rows:
+        raise ValueError(f"`groups` must name the bag of each of the {rows} rows; got {len(bags.index)} names.")
+    return bags
+
+
+def _bag_table(
+    estimator: Any, task: Task, X: Any, logits: Tensor, bags: Bags, labels: Any, positive: Any, groups: Any
+) -> tuple[BagTable, Tensor | None, list[str] | None]:
+    """The table, the exact counts if all are known, and what was known of each bag in words."""
+    inside = logits[bags.index]
+    low, high = _laws.intervals(inside, bags.offsets)
+    # A network that pools scores bags by itself.
+    own = task == "mil"
+    some = estimator.predict_bag_proba(X, groups)[:, 1] if own else _laws.at_least_one(inside, bags.offsets)
+    known = exact = said = has = None
+    if labels is not None and task == "llp":
+        stated, _ = estimator._statement(labels, bags)
+        if estimator.label == "interval":
+            said = [f"{int(a)} to {int(b)} positives" for a, b in stated.tolist()]
+        else:
+            known = stated.double()
+            noisy = estimator.noise is not None
+            exact = None if noisy or bool((known != known.round()).any()) else known.long()
+            said = [f"{'about ' if exact is None else ''}{value:g} positives" for value in known.tolist()]
+    elif labels is not None and task == "mil":
+        stated = estimator._bag_labels(labels, bags.index, bags)
+        has = stated.numpy() == 1
+        said = ["at least one positive" if one else "no positive" for one in has.tolist()]
+    if positive is not None:
+        exact = bags.sum(torch.from_numpy(positive.astype(np.int64)))
+        known = exact.double()
+    table = BagTable(
+        [str(name) for name in bags.names],
+        bags.sizes.numpy(),
+        _laws.bag_sums(inside.sigmoid(), bags.offsets).numpy(),
+        low.numpy(),
+        high.numpy(),
+        some,
+        known=None if known is None else known.numpy(),
+        exact=exact is not None,
+        labels=said if known is None or task == "mil" or exact is None else None,
+        positive=has,
+    )
+    return table, exact, said
+
+
+def _bag_metrics(table: BagTable, word: str) -> list[Metric]:
+    found = []
+    if table.known is not None:
+        error = float(np.abs(table.expected - table.known).mean())
+        blind = float(np.abs(table.known - table.sizes * table.known.sum() / table.sizes.sum()).mean())
+        meaning = f"Mean distance of the expected from the {word} count; {blind:.3g} if all bags had the overall share."
+        found.append(Metric("Count error", error, meaning))
+        if table.exact:
+            held = float(((table.low <= table.known) & (table.known <= table.high)).mean())
+            meaning = (
+                f"Share of bags whose {word} count lies in the central 90\u00a0% interval; whole counts make it wider."
+            )
+            found.append(Metric("In the interval", held, meaning, percent=True))
+    if table.positive is not None:
+        right = float(((table.at_least_one > 0.5) == table.positive).mean())
+        found.append(Metric("Bag accuracy", right, "Share of bags whose label is predicted.", percent=True))
+        if table.positive.any() and not table.positive.all():
+            ranks = metrics.auc(torch.from_numpy(table.positive.astype(np.int64)), torch.from_numpy(table.at_least_one))
+            found.append(
+                Metric("Bag AUC", ranks, "How often a positive bag scores above a negative one.", percent=True)
+            )
+    return found
+
+
+def _instance_metrics(logits: Tensor, positive: Any, task: Task) -> list[Metric]:
+    if not len(positive):
+        return []
+    kind = "unlabelled instances" if task == "pu" else "instances"
+    labels = torch.from_numpy(positive.astype(np.int64))
+    share = metrics.accuracy(labels, logits)
+    meaning = f"Share of {kind} whose class is right. Their true classes served for this number only."
+    found = [Metric("Instance accuracy", share, meaning, percent=True)]
+    if positive.any() and not positive.all():
+        meaning = "How often a positive instance scores above a negative one."
+        found.append(Metric("Instance AUC", metrics.auc(labels, logits), meaning, percent=True))
+    return found
+
+
+def _mixture_metrics(logits: Tensor, unlabeled: Tensor, mixture: float) -> list[Metric]:
+    found = []
+    if bool(unlabeled.any()):
+        share = float(logits[unlabeled].sigmoid().mean())
+        meaning = f"Expected share of positives among the unlabelled; the mixture says {100 * mixture:.3g}\u00a0%."
+        found.append(Metric("Share found", share, meaning, percent=True))
+    if not bool(unlabeled.all()):
+        kept = float((logits[~unlabeled] > 0).double().mean())
+        found.append(Metric("Labelled found", kept, "Share of labelled positives taken for positive.", percent=True))
+    return found
+
+
+def _binomial(estimator: Any, logits: Tensor, before: Tensor | None, unlabeled: Tensor) -> Binomial | None:
+    there = int(unlabeled.sum())
+    if not there:
+        return None
+    size = estimator.batch_size or min(max(there // 32, 32), 200)
+    early = None if before is None else before[unlabeled]
+    return _laws.binomial(logits[unlabeled], early, logits[~unlabeled], estimator.mixture_, size)
+
+
+def _facts(estimator: Any, task: Task, rows: int, table: BagTable | None) -> list[tuple[str, str]]:
+    found = [("Task", TASKS[task]), ("Loss", str(estimator.loss)), ("Instances", f"{rows:,}")]
+    if table is not None:
+        sizes = table.sizes
+        spread = f"{sizes.min():,}" if sizes.min() == sizes.max() else f"{sizes.min():,} to {sizes.max():,}"
+        found += [("Bags", f"{len(table):,}"), ("Bag size", spread)]
+    if hasattr(estimator, "n_features_in_"):
+        found.append(("Features", f"{estimator.n_features_in_:,}"))
+    weights = sum(weight.numel() for weight in estimator.network_.parameters())
+    found += [("Weights", f"{weights:,}"), ("Epochs", f"{len(estimator.history_):,}")]
+    if task == "pu":
+        found.append(("Mixture", f"{estimator.mixture_:.3g}"))
+    found.append(("Learning rate", f"{estimator.lr:g}"))
+    if estimator.random_state is not None:
+        found.append(("Random state", str(estimator.random_state)))
+    return found

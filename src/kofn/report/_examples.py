@@ -1,0 +1,118 @@
+"""Bags looked at closely: which instances, their pictures or values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kofn.bags import Bags
+from kofn.report._data import BagTable, ExampleBag, Image, Instance, Law
+from kofn.report._plot import number
+
+BAGS, INSTANCES, COLUMNS, WHOLE = 6, 8, 6, 40
+
+
+def plain_truth(truth: Any, classes: Any) -> NDArray[np.bool_]:
+    """Whether each instance is positive, from labels 0 and 1 or the estimator's classes.
+
+    Raises:
+        ValueError: other labels.
+    """
+    values = np.asarray(truth)
+    if values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all():
+        return np.asarray(values == 1)
+    odd = values[~np.isin(values, classes)]
+    if len(odd):
+        raise ValueError(f"`truth` must be 0 and 1, or the classes {np.asarray(classes).tolist()}; got {odd[0]!r}.")
+    return np.asarray(values == classes[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What is needed to show instances of bags."""
+
+    columns: dict[str, Any]
+    bags: Bags
+    table: BagTable
+    said: list[str] | None
+    probabilities: Tensor
+    positive: NDArray[np.bool_] | None
+    pixels: Image | None
+
+    def typical(self, counts: Tensor | None) -> int | None:
+        """A bag for a first glance: of 2 to 40 instances, about half of them positive; None if there is none.
+
+        Without known counts, by the expected ones.
+        """
+        counted = self.table.expected if counts is None else counts.numpy()
+        distance = np.abs(counted / np.maximum(self.table.sizes, 1) - 0.5)
+        distance[(self.table.sizes > WHOLE) | (self.table.sizes < 2)] = np.inf
+        if not len(distance) or not np.isfinite(distance.min()):
+            return None
+        return int(distance.argmin())
+
+    def most_positive(self) -> list[ExampleBag]:
+        """The most positive instances of a few bags: of those that are positive, if labels say so, spread evenly."""
+        there = np.arange(len(self.table)) if self.table.positive is None else np.flatnonzero(self.table.positive)
+        if not len(there):
+            return []
+        steps = np.unique(np.linspace(0, len(there) - 1, min(BAGS, len(there))).round().astype(int))
+        return [self.example(int(bag), INSTANCES) for bag in there[steps]]
+
+    def example(self, bag: int, most: int, *, law: Law | None = None) -> ExampleBag:
+        """The most positive instances of one bag."""
+        rows = self.bags[bag]
+        order = rows[self.probabilities[rows].argsort(descending=True, stable=True)][:most].tolist()
+        said = "" if self.said is None else self.said[bag]
+        shown = [self.instance(row) for row in order]
+        return ExampleBag(self.table.names[bag], len(rows), shown, said, list(self.columns), law)
+
+    def instance(self, row: int) -> Instance:
+        """One row of the data."""
+        return Instance(
+            float(self.probabilities[row]),
+            None if self.pixels is None else self.pixels[row],
+            [_cell(column[row]) for column in self.columns.values()],
+            None if self.positive is None else bool(self.positive[row]),
+        )
+
+
+def close_look(
+    shown: Any, bags: Bags, table: BagTable, said: Any, logits: Tensor, positive: Any, pixels: Image | None
+) -> Look:
+    """Get ready to show instances: by their images, or by the six columns that go most with the model's scores."""
+    columns: dict[str, Any] = {}
+    if pixels is None and np.ndim(shown) == 2:
+        names = getattr(shown, "columns", range(np.shape(shown)[1]))
+        given = shown.to_numpy() if hasattr(shown, "to_numpy") else np.asarray(shown)
+        scores = logits.numpy()
+        strength = np.array([_strength(given[:, place], scores) for place in range(given.shape[1])])
+        best = np.argsort(-strength, kind="stable")[:COLUMNS]
+        titles = [str(name) if isinstance(name, str) else f"x{name}" for name in names]
+        columns = {titles[place]: given[:, place] for place in best.tolist()}
+    return Look(columns, bags, table, said, torch.sigmoid(logits), positive, pixels)
+
+
+def _strength(column: Any, scores: NDArray[np.float64]) -> float:
+    """How much a column goes with the scores, from 0 to 1: correlation of numbers, correlation ratio of a few words."""
+    spread = float(scores.std())
+    try:
+        values = column.astype(np.float64)
+    except (TypeError, ValueError):
+        _, code = np.unique(column.astype(str), return_inverse=True)
+        if code.max() >= 50 or spread == 0:  # so many words are names, which tell all and explain nothing
+            return 0.0
+        means = np.bincount(code, scores) / np.bincount(code)
+        return float(means[code].std()) / spread
+    if not np.isfinite(values).all() or values.std() * spread == 0:
+        return 0.0
+    return abs(float(np.mean((values - values.mean()) * (scores - scores.mean())))) / (float(values.std()) * spread)
+
+
+def _cell(value: Any) -> str:
+    return number(float(value)) if isinstance(value, int | float | np.number) else str(value)

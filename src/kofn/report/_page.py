@@ -1,0 +1,160 @@
+"""From a report to one page of HTML."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from uuid import uuid4
+
+import jinja2
+from markupsafe import Markup
+
+from kofn.report import _figures as figures
+from kofn.report import _law_figures as laws
+from kofn.report._bag_rows import Rows, bag_rows
+from kofn.report._comparison import Dots, comparison_dots
+from kofn.report._data import ExampleBag, Metric, Report
+from kofn.report._images import png_address
+from kofn.report._plot import WIDE, number, percent
+
+TAGLINES = {
+    "llp": "Instances classified by a model that was told only how many of each bag are positive.",
+    "mil": "Instances classified by a model that was told only which bags have a positive one.",
+    "pu": "Instances classified by a model that was told some positives, and what share of the rest is positive.",
+    None: "Instances classified by models that were told only counts.",
+}
+KICKERS = {"llp": "label proportions", "mil": "multiple instances", "pu": "positive and unlabelled", None: ""}
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page that has something to show."""
+
+    name: str
+    heading: str
+    figures: Sequence[figures.Figure] = ()
+    table: Rows | None = None
+    dots: Dots | None = None
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A report, its sections, and whether its counts are "known" or, when the model was told less, "true"."""
+
+    report: Report
+    sections: Sequence[Section]
+    word: str
+
+
+def render(report: Report) -> str:
+    """One self-contained page: no network, light and dark, from a phone to paper.
+
+    Whatever the report's strings hold is shown as text, never run.
+
+    Args:
+        report: as `report_of` makes it, or your own.
+
+    Returns:
+        HTML.
+
+    Examples:
+        >>> from kofn.report import Metric, Report, render
+        >>> page = render(Report("A & B", metrics=[Metric("Accuracy", 0.875, "Share that is right.", percent=True)]))
+        >>> "<h1>A &amp; B</h1>" in page, "87.5" in page, "http:" in page
+        (True, True, False)
+    """
+    folder = files("kofn.report")
+    style, script, template = ((folder / name).read_text("utf-8") for name in ("page.css", "page.js", "page.html"))
+    surroundings = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    surroundings.filters |= {"png": png_address, "percent": percent, "measured": _measured, "judged": _judged}
+    return surroundings.from_string(template).render(
+        page=_chapter(report),
+        parts=[_chapter(part) for part in report.parts],
+        kicker=KICKERS[report.task],
+        tagline=TAGLINES[report.task],
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
+
+
+def write(report: Report, path: str | Path) -> None:
+    """Write the page to a file, whole or not at all; folders above it are made.
+
+    Raises:
+        OSError: the system refused.
+    """
+    target = Path(path)
+    data = render(report).encode("utf-8", "replace")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = target.with_name(f".{target.name}.{uuid4().hex[:8]}.new")
+    try:
+        fresh.write_bytes(data)
+        os.replace(fresh, target)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _chapter(report: Report) -> Chapter:
+    """The sections of a report, in the order of the page."""
+    word = "known" if report.task == "llp" else "true"
+    bags, glance = report.bags, report.glance
+    sections = []
+
+    def add(name: str, heading: str, *drawn: figures.Figure | None) -> None:
+        """Of figures that can be drawn."""
+        there = [figure for figure in drawn if figure is not None]
+        if there:
+            sections.append(Section(name, heading, there))
+
+    if report.comparison is not None:
+        sections.append(Section("comparison", "How close counts come", dots=comparison_dots(report.comparison)))
+    if glance is not None:
+        picture = [] if glance.law is None else [laws.law_before_and_after(glance.law, word, width=WIDE)]
+        sections.append(Section("glance", "Why counts are enough", picture))
+    if report.binomial is not None:
+        add("binomial", "Why counts are enough", laws.against_binomial(report.binomial))
+        add("instances", "Labelled and unlabelled", figures.instance_probabilities(report.binomial))
+    if bags is not None:
+        add("counts", f"Expected and {word} counts", figures.count_scatter(bags, word))
+        add("separation", "Bags with and without", figures.bag_probabilities(bags))
+    if report.examples:
+        sections.append(Section("examples", "The most positive instances"))
+    add("laws", "Before and after training", *(laws.law_before_and_after(law, word) for law in report.laws))
+    if report.calibration is not None:
+        drawn = laws.coverage_curve(report.calibration), laws.pit_histogram(report.calibration)
+        add("calibration", "Are the counts calibrated?", *drawn)
+    add("training", "Training", figures.loss_curves(report.history, report.best_epoch))
+    if bags is not None:
+        sections.append(Section("bags", "Every bag", table=bag_rows(bags)))
+    if report.facts:
+        sections.append(Section("facts", "Data and settings"))
+    return Chapter(report, sections, word)
+
+
+def _measured(metric: Metric) -> str:
+    if isinstance(metric.value, str):
+        return metric.value
+    return percent(metric.value) if metric.percent else number(metric.value)
+
+
+def _judged(bag: ExampleBag) -> str:
+    """How many of a bag's instances are on the right side, if their truth is known."""
+    known = [one for one in bag.instances if one.truth is not None]
+    if not known:
+        return ""
+    right = sum(one.truth == (one.probability > 0.5) for one in known)
+    return f"{right} of {len(known)} instances are on the right side of 50\u00a0%"
+
+
+def _hash(text: str) -> str:
+    """What a page's policy must name for a style or script to be let in."""
+    return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()

@@ -1,0 +1,96 @@
+"""Reports with a little of everything, made without training."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kofn.report import (
+    BagTable,
+    Binomial,
+    Calibration,
+    Comparison,
+    ExampleBag,
+    Instance,
+    Law,
+    Method,
+    Metric,
+    Report,
+)
+
+EVIL = "<script>alert('x')</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}&lt;"
+
+
+def binomial_law(size: int, share: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    law = np.ones(1)
+    for _ in range(size):
+        law = np.convolve(law, [1 - share, share])
+    return law
+
+
+def bag_table(number: int = 40, *, seed: int = 0, name: str = "bag") -> BagTable:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(4, 13, number)
+    known = rng.binomial(sizes, 0.4)
+    expected = np.clip(known + rng.normal(0, 0.8, number), 0, sizes)
+    low = np.floor(np.clip(expected - 1.2, 0, sizes)).astype(np.int64)
+    high = np.ceil(np.clip(expected + 1.2, 0, sizes)).astype(np.int64)
+    return BagTable(
+        [f"{name} {i}" for i in range(number)],
+        sizes,
+        expected,
+        low,
+        high,
+        rng.random(number),
+        known=known.astype(np.float64),
+        labels=["at least one positive" if count else "no positive" for count in known],
+        positive=known > 0,
+    )
+
+
+def example(name: str = "bag 3", *, images: bool = True, truth: bool = True) -> ExampleBag:
+    rng = np.random.default_rng(0)
+    instances = [
+        Instance(
+            p,
+            rng.integers(0, 256, (8, 8), dtype=np.uint8) if images else None,
+            () if images else ("1.5", "red"),
+            (p > 0.6) if truth else None,
+        )
+        for p in (0.97, 0.7, 0.55, 0.1, 0.01)
+    ]
+    law = Law(name, binomial_law(5, 0.5), binomial_law(5, 0.2), 2)
+    return ExampleBag(name, 5, instances, "2 positives", () if images else ("width", "colour"), law)
+
+
+def full(name: str = "bag") -> Report:
+    """Every section, with `name` wherever a user's string may come."""
+    return Report(
+        f"Title {name}",
+        "mil",
+        facts=[(f"Fact {name}", f"value {name}")],
+        metrics=[Metric(f"Accuracy {name}", 0.9375, f"Meaning {name}.", percent=True), Metric("Word", name, "A word.")],
+        history=[{"epoch": e, "train_loss": 2 / (e + 1), "val_loss": 2.2 / (e + 1)} for e in range(8)],
+        best_epoch=6,
+        comparison=Comparison(
+            [f"LLP {name}", "MIL"],
+            [
+                Method(f"Count {name}", [0.95, 0.9], "count"),
+                Method("Other", [None, 0.8]),
+                Method("All labels", [0.97, 0.93], "bound"),
+            ],
+            f"accuracy {name}",
+        ),
+        bags=bag_table(name=name),
+        calibration=Calibration([0.25, 0.5, 0.75], [0.2, 0.5, 0.8], [0.1] * 10, 40),
+        laws=[Law(f"{name} {i}", binomial_law(8, 0.5), binomial_law(8, 0.1), i) for i in range(3)],
+        glance=example(name),
+        examples=[example(name), example(name, images=False)],
+        binomial=Binomial(
+            0.4,
+            binomial_law(20, 0.4),
+            [binomial_law(20, share) for share in (0.35, 0.45)],
+            [binomial_law(20, 0.9)],
+            np.linspace(0.5, 1, 9),
+            np.linspace(0, 1, 30),
+        ),
+    )
