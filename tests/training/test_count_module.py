@@ -160,6 +160,7 @@ def test_best_weights_are_those_of_the_best_epoch() -> None:
 
 
 def test_best_buffers_are_kept_too() -> None:
+    torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(FEATURES, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
     module = llp_module(network=net, lr=0.05)
     train, valid = some_bags(), some_bags(6, seed=1)
