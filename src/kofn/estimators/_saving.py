@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from kofn._model_folder import read_model, write_model
 NOT_KEPT = ("checkpoint", "trainer", "progress", "device")  # of the machine, not of the model
 
 
-def save(estimator: Any, path: Path) -> None:
-    """Write a fitted estimator to the folder `path`."""
+def save(estimator: Any, path: Path, *, extra: Mapping[str, Any]) -> None:
+    """Write a fitted estimator to the folder `path`, and with it facts that are not its own."""
     kept, own = {}, []
     for name, value in estimator.get_params(deep=False).items():
         if name in NOT_KEPT:
@@ -35,12 +35,18 @@ def save(estimator: Any, path: Path) -> None:
         "history": estimator.history_,
         "best_epoch": estimator.best_epoch_,
         "mixture": getattr(estimator, "mixture_", None),
+        "extra": dict(extra),
     }
     write_model(path, kind=type(estimator).__name__, facts=facts, tensors=estimator.network_.state_dict())
 
 
 def load(path: Path, *, kinds: Sequence[type[Any]], module: Any = None) -> Any:
     """Read an estimator of one of these classes from the folder `path`."""
+    return load_with_extra(path, kinds=kinds, module=module)[0]
+
+
+def load_with_extra(path: Path, *, kinds: Sequence[type[Any]], module: Any = None) -> tuple[Any, dict[str, Any]]:
+    """Read an estimator, and the facts that were saved with it."""
     by_name = {kind.__name__: kind for kind in kinds}
     model = read_model(path, kind=list(by_name))
     facts: dict[str, Any] = dict(model.facts)
@@ -67,7 +73,7 @@ def load(path: Path, *, kinds: Sequence[type[Any]], module: Any = None) -> Any:
         estimator.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
     if facts["mixture"] is not None:
         estimator.mixture_ = facts["mixture"]
-    return estimator
+    return estimator, facts.get("extra", {})
 
 
 def plain(value: Any) -> Any:
