@@ -31,7 +31,7 @@ def list_sets(json: options.Json = False) -> None:
     \b
     Example:
       kofn data list
-    """
+    """  # noqa: D301  # \b keeps the lines of the example
     if json:
         as_json({name: {"about": about, "table": table} for name, (about, table) in SETS.items()})
         return
@@ -58,7 +58,7 @@ def get(
     Example, the rows to learn from in bags of 8, ready for kofn fit llp:
       kofn data get adult --bag-size 8 -o adult.csv
       kofn fit llp adult.csv --bag bag --label proportion --drop truth -o model
-    """
+    """  # noqa: D301  # \b keeps the lines of the example
     if name not in SETS:
         raise ValueError(f"there is no data set {name!r}; there are {', '.join(SETS)}.")
     if output is not None and not SETS[name][1]:

@@ -31,7 +31,7 @@ def evaluate(
     Examples:
       kofn evaluate model test.csv --truth voted
       kofn evaluate model test.csv
-    """
+    """  # noqa: D301  # \b keeps the lines of the example
     if truth is not None and (bag is not None or label is not None):
         raise ValueError("--truth measures rows, --bag and --label measure bags. Leave one of them out.")
     if truth is None and positive is not None:

@@ -62,7 +62,7 @@ def fit_llp(
       kofn fit llp votes.csv --bag county --label share -o model
       kofn fit llp released.parquet --bag ward --label cases --noise laplace:1.5 -o model
       kofn fit llp bounds.csv --bag ward --label lowest,highest -o model
-    """
+    """  # noqa: D301  # \b keeps the lines of the example
     made = _common(locals()) | {"batch_size": batch_size, "noise": noise, "rounding": rounding}
     _run("LLPClassifier", made, locals(), {"bag": bag, "label_kind": label_kind})
 
@@ -103,7 +103,7 @@ def fit_mil(
     \b
     Example:
       kofn fit mil slides.parquet --bag slide --label malignant -o model
-    """
+    """  # noqa: D301  # \b keeps the lines of the example
     _run("MILClassifier", _common(locals()) | {"batch_size": batch_size}, locals(), {"bag": bag, "positive": positive})
 
 
@@ -150,7 +150,7 @@ def fit_pu(
     \b
     Example:
       kofn fit pu users.csv --label converted --prior 0.3 -o model
-    """
+    """  # noqa: D301  # \b keeps the lines of the example
     if (prior is None) == (mixture is None):
         raise ValueError(
             "either --prior (share of positives in all rows) or --mixture (among the unlabelled) must be given, not "

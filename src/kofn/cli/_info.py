@@ -15,7 +15,7 @@ def info(model: options.Model, json: options.Json = False) -> None:
     \b
     Example:
       kofn info model
-    """
+    """  # noqa: D301  # \b keeps the lines of the example
     from kofn.tables import TableModel
 
     loaded = TableModel.load(model)

@@ -32,7 +32,7 @@ def predict(
     Examples:
       kofn predict model new.csv --keep id -o rows.csv
       kofn predict model new.parquet --bag county -o counties.csv
-    """
+    """  # noqa: D301  # \b keeps the lines of the example
     if bag is not None and keep is not None:
         raise ValueError("--keep repeats columns of rows, and --bag writes bags. Leave one of them out.")
     from kofn.tables import TableFile, TableModel, check_output, predict_bags, predict_rows

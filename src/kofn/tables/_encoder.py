@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from kofn.tables._files import NotNumbers
+from kofn.tables._files import NotNumbersError
 
 Floats: TypeAlias = NDArray[np.float32]
 
@@ -45,7 +45,7 @@ class TableEncoder:
         self.numeric: list[str] = []
         self.categorical: list[str] = []
         self.missing: list[str] = []  # numeric columns of which some were missing in training
-        self._scaler = StandardScaler()
+        self._scaler: dict[str, StandardScaler] = {}
         self._hot: dict[str, OneHotEncoder] = {}
 
     def fit(self, frames: Any) -> TableEncoder:
@@ -56,7 +56,7 @@ class TableEncoder:
                 categories; no column; no row.
         """
         self.numeric, self.categorical, self.missing = [], [], []
-        self._scaler, self._hot = StandardScaler(), {}
+        self._scaler, self._hot = {}, {}
         seen: dict[str, set[Any]] = {}
         for number, frame in enumerate([frames] if hasattr(frames, "columns") else frames):
             if number == 0:
@@ -83,10 +83,13 @@ class TableEncoder:
     def _learn_numbers(self, frame: Any) -> None:
         if not self.numeric:
             return
-        values = self._numbers(frame)
-        self._scaler.partial_fit(values)
-        holes = np.isnan(values).any(0)
-        found = {name for name, hole in zip(self.numeric, holes, strict=True) if hole} | set(self.missing)
+        found = set(self.missing)
+        for name, values in zip(self.numeric, self._numbers(frame).T, strict=True):
+            there = values[~np.isnan(values)]
+            if len(there):  # a chunk without any value would make NaN of what was learned before
+                self._scaler.setdefault(name, StandardScaler()).partial_fit(there[:, None])
+            if len(there) < len(values):
+                found.add(name)
         self.missing = [name for name in self.numeric if name in found]
 
     def _few(self, name: str, categories: set[Any]) -> None:
@@ -99,9 +102,8 @@ class TableEncoder:
     def _some_values(self) -> None:
         if not self.numeric and not self.categorical:
             raise ValueError("there are no rows to learn from.")
-        counts = np.broadcast_to(self._scaler.n_samples_seen_ if self.numeric else 0, len(self.numeric))
-        for name, count in zip(self.numeric, counts, strict=True):
-            if count == 0:
+        for name in self.numeric:
+            if name not in self._scaler:
                 raise ValueError(f"column {name!r} has no value. Leave it out with --drop {_quoted(name)}.")
 
     @property
@@ -131,7 +133,9 @@ class TableEncoder:
         if self.numeric:
             values = self._numbers(frame)
             holes = np.isnan(values)
-            result[:, :at] = np.where(holes, 0.0, self._scaler.transform(values))  # the mean is 0
+            for column, name in enumerate(self.numeric):
+                scaled = self._scaler[name].transform(values[:, column, None])[:, 0]
+                result[:, column] = np.where(holes[:, column], 0.0, scaled)  # the mean is 0
             for name in self.missing:
                 result[:, at] = holes[:, self.numeric.index(name)]
                 at += 1
@@ -143,12 +147,12 @@ class TableEncoder:
 
     def to_facts(self) -> dict[str, Any]:
         """All that was learned, as plain JSON."""
-        mean, scale = (self._scaler.mean_, self._scaler.scale_) if self.numeric else (np.zeros(0), np.zeros(0))
+        learned = {name: (float(s.mean_[0]), float(s.scale_[0])) for name, s in self._scaler.items()}
         return {
             "max_categories": self.max_categories,
             "numeric": [
-                {"name": name, "mean": float(m), "scale": float(s), "missing": name in self.missing}
-                for name, m, s in zip(self.numeric, mean, scale, strict=True)
+                {"name": name, "mean": learned[name][0], "scale": learned[name][1], "missing": name in self.missing}
+                for name in self.numeric
             ],
             "categorical": [
                 {
@@ -166,10 +170,10 @@ class TableEncoder:
         numeric: Sequence[Mapping[str, Any]] = facts["numeric"]
         encoder.numeric = [column["name"] for column in numeric]
         encoder.missing = [column["name"] for column in numeric if column["missing"]]
-        scaler = encoder._scaler
-        scaler.mean_ = np.array([column["mean"] for column in numeric], np.float64)
-        scaler.scale_ = np.array([column["scale"] for column in numeric], np.float64)
-        scaler.n_features_in_ = len(numeric)
+        for column in numeric:
+            scaler = encoder._scaler[column["name"]] = StandardScaler()
+            scaler.mean_, scaler.scale_ = np.array([column["mean"]]), np.array([column["scale"]])
+            scaler.n_features_in_ = 1
         for column in facts["categorical"]:
             encoder.categorical.append(column["name"])
             encoder._hot[column["name"]] = _one_hot([np.nan if c is None else c for c in column["categories"]])
@@ -178,13 +182,13 @@ class TableEncoder:
     def _numbers(self, frame: Any) -> NDArray[np.float64]:
         for name in self.numeric:
             if not _is_numeric(frame[name]):
-                raise NotNumbers(name)
+                raise NotNumbersError(name)
         values: NDArray[np.float64] = frame[self.numeric].to_numpy(np.float64, na_value=np.nan)
         infinite = np.isinf(values).any(0)
         if infinite.any():
             name = self.numeric[int(infinite.argmax())]
             raise ValueError(
-                f"column {name!r} has an infinite value. Leave such rows out, or the column with --drop {_quoted(name)}."
+                f"column {name!r} has an infinite value. Leave such rows out, or the column: --drop {_quoted(name)}."
             )
         return values
 
@@ -200,8 +204,8 @@ def _is_numeric(column: Any) -> bool:
         return True
     if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
         raise ValueError(
-            f"column {column.name!r} is dates or times. Turn it into numbers, such as days since a day that matters, or "
-            f"leave it out with --drop {_quoted(column.name)}."
+            f"column {column.name!r} is dates or times. Turn it into numbers, such as days since a day that matters, "
+            f"or leave it out with --drop {_quoted(column.name)}."
         )
     return False
 

@@ -18,7 +18,7 @@ SUFFIXES = {".csv": ",", ".tsv": "\t", ".parquet": None, ".pq": None}
 PACKED = (".gz",)
 
 
-class NotNumbers(ValueError):
+class NotNumbersError(ValueError):
     """A column that was numbers so far, and has something else."""
 
     def __init__(self, column: str) -> None:
@@ -76,25 +76,25 @@ class TableFile:
             return set()
         with self._readable():
             head = next(self._csv(columns, (), GUESS), None)
-        return set() if head is None else {name for name in columns if head[name].dtype.kind not in "iuf"}
+        return {name for name in columns if head is not None and len(head) and head[name].dtype.kind not in "iuf"}
 
     def chunks(self, columns: Sequence[str], *, text: Collection[str] = (), rows: int = CHUNK) -> Iterator[Any]:
         """The rows as DataFrames of these columns, some rows at a time.
 
         Args:
-            columns: the only ones that are read.
+            columns: the only ones that are kept.
             text: those that a CSV is to give as text, as they stand there.
             rows: in a chunk.
 
         Raises:
-            NotNumbers: a column of a CSV that is not in `text` and neither is all numbers.
+            NotNumbersError: a column of a CSV that is not in `text` and neither is all numbers.
             ValueError: a broken file; one without rows.
         """
         some = False
         with self._readable():
             for frame in self._parquet(columns, rows) if self.separator is None else self._csv(columns, text, rows):
                 some = some or len(frame) > 0
-                if self.separator is not None:
+                if self.separator is not None and len(frame):
                     _all_numbers(frame, [name for name in columns if name not in text])
                 yield frame
         if not some:
@@ -114,16 +114,18 @@ class TableFile:
 
     def _csv(self, columns: Sequence[str], text: Collection[str], rows: int) -> Iterator[Any]:
         pandas = _checks.extra("pandas", "train")
+        # No `usecols`: with it pandas cuts rows with too many fields in silence. The others are gone with their chunk.
         reader = pandas.read_csv(
             self.path,
             sep=self.separator,
-            usecols=list(columns),
             dtype={name: str for name in columns if name in text},
             chunksize=rows,
             low_memory=False,  # one type for a column in a chunk
         )
         with reader:
             for frame in reader:
+                if not isinstance(frame.index, pandas.RangeIndex):  # pandas would take the first fields for names
+                    raise ValueError("rows have more fields than the header has names")
                 yield frame[list(columns)]
 
     @contextmanager
@@ -131,7 +133,7 @@ class TableFile:
         """Errors of the parsers name the file and the cure."""
         try:
             yield
-        except (NotNumbers, FileNotFoundError):
+        except (NotNumbersError, FileNotFoundError):
             raise
         except UnicodeDecodeError as error:
             raise ValueError(f"{self.path} must be text in UTF-8; byte {error.start} is not. Convert it.") from None
@@ -145,7 +147,7 @@ def _all_numbers(frame: Any, columns: Sequence[str]) -> None:
     # Truth values are text too: True and TRUE are one truth value, and would be two categories where one is missing.
     for name in columns:
         if frame[name].dtype.kind not in "iuf":
-            raise NotNumbers(name)
+            raise NotNumbersError(name)
 
 
 def separator(path: Path) -> str | None:

@@ -165,7 +165,8 @@ def _same_data(checkpoint: str | Path | None, encoder: TableEncoder, side: Side,
     stamp = folder / STAMP
     if stamp.exists() and stamp.read_text() != digest.hexdigest():
         raise ValueError(
-            f"{folder} is of a fit on other data, columns or labels, so it cannot go on. Delete that folder to start anew."
+            f"{folder} is of a fit on other data, columns or labels, so it cannot go on. Delete that folder to start "
+            f"anew."
         )
     folder.mkdir(parents=True, exist_ok=True)
     stamp.write_text(digest.hexdigest())

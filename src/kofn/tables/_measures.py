@@ -38,9 +38,7 @@ def measure(estimator: Any, X: Floats, y: Array, bag_of: Array | None) -> dict[s
 
 
 def measure_rows(logits: Array, truth: Array) -> dict[str, float]:
-    """Measures of the scores (n,) of rows against their true classes, 0 and 1; those that need both classes if both
-    are there.
-    """
+    """Measures of the scores (n,) of rows against their true classes, 0 and 1. Some exist only if both are there."""
     surprise = np.logaddexp(0.0, np.where(truth == 1, -logits, logits))
     result = {
         "accuracy": metrics.accuracy(truth, logits),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kofn import _checks
 from kofn.tables._encoder import Floats, TableEncoder
-from kofn.tables._files import NotNumbers, TableFile
+from kofn.tables._files import NotNumbersError, TableFile
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def fit_encoder(file: TableFile, features: Sequence[str], *, max_categories: int
         try:
             with naming(file):
                 return encoder.fit(file.chunks(features, text=text))
-        except NotNumbers as found:  # deep in a CSV: what looked like numbers is text after all
+        except NotNumbersError as found:  # deep in a CSV: what looked like numbers is text after all
             text.add(found.column)
 
 
@@ -106,7 +106,7 @@ def naming(file: TableFile) -> Iterator[None]:
     """Errors about a column name the file too."""
     try:
         yield
-    except NotNumbers:
+    except NotNumbersError:
         raise
     except ValueError as error:
         if str(file.path) in str(error):
