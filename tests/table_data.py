@@ -26,7 +26,7 @@ def make_table(rows: int = 240, bag_size: int = 4, seed: int = 0) -> pd.DataFram
             "high": np.minimum(count + 1, bag_size),
             "noisy": count + rng.laplace(0, 0.5, rows // bag_size).repeat(bag_size),
             "some": (count > 0).astype(int),
-            "labelled": np.where((truth == 1) & (rng.random(rows) < 0.5), "1", None),
+            "labelled": pd.Series("1", range(rows)).where((truth == 1) & (rng.random(rows) < 0.5)),
             "truth": np.where(truth == 1, "pos", "neg"),
         }
     )

@@ -25,7 +25,6 @@ CASES = {
     "header only": ("fit llp header.csv --bag bag --label count -o m", "header.csv has a header and no rows"),
     "bag is a feature": ("fit llp t.csv --bag bag --label count --features x,bag -o m", "cannot be a feature"),
     "no features": ("fit llp t.csv --bag bag --label count --features x --drop x -o m", "no column to learn from"),
-    "identifier": ("fit llp t.csv --bag low --label count --label-kind count --drop truth -o m", "two labels"),
     "many categories": ("fit pu t.csv --label labelled --prior 0.5 --max-categories 9 -o m", "--drop bag"),
     "ambiguous label": (f"{FIT} --label some", "may be counts or proportions"),
     "three labels": (f"{FIT} --label low,high,count", "--label must name one column, or two"),
@@ -89,7 +88,7 @@ def test_a_typo_is_found_before_the_rows_are_read(folder: Path, monkeypatch: pyt
 
     monkeypatch.chdir(folder)
     monkeypatch.setattr("kofn.tables._files.TableFile.chunks", refuse)
-    result = CliRunner().invoke(app, "fit llp t.csv --bag bags --label count -o m".split())
+    result = CliRunner().invoke(app, ["fit", "llp", "t.csv", "--bag", "bags", "--label", "count", "-o", "m"])
     assert result.exit_code == 2
     assert "Did you mean 'bag'?" in result.stderr
 

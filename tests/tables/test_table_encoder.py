@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from decimal import Decimal
 from typing import Any
@@ -79,11 +80,11 @@ def test_mean_is_zero_and_deviation_one() -> None:
 def test_chunks_make_no_difference(cuts: list[int]) -> None:
     frame = some_frame(60)
     edges = [0, *sorted(cuts), 60]
-    chunks = [frame.iloc[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    chunks = [frame.iloc[a:b] for a, b in itertools.pairwise(edges)]
     whole, pieces = TableEncoder().fit(frame), TableEncoder().fit(iter(chunks))
     assert whole.feature_names == pieces.feature_names
     out = np.full((60, len(whole.feature_names)), np.nan, np.float32)
-    for a, b in zip(edges, edges[1:], strict=False):
+    for a, b in itertools.pairwise(edges):
         pieces.transform(frame.iloc[a:b], out=out[a:b])
     np.testing.assert_allclose(out, whole.transform(frame), rtol=1e-5, atol=1e-6)
 
@@ -124,18 +125,26 @@ def test_constant_column_is_zero() -> None:
 
 
 def test_whole_numbers_with_holes_and_truth_values() -> None:
-    frame = pd.DataFrame({"n": pd.array([1, None, 3], dtype="Int64"), "b": pd.array([True, None, False], dtype="boolean")})
+    frame = pd.DataFrame(
+        {"n": pd.array([1, None, 3], dtype="Int64"), "b": pd.array([True, None, False], dtype="boolean")}
+    )
     encoder = TableEncoder().fit(frame)
     assert encoder.feature_names == ["n", "n is missing", "b=False", "b=True", "b is missing"]
     assert encoder.transform(frame)[1].tolist() == [0.0, 1.0, 0.0, 0.0, 1.0]
 
 
 BAD = {
-    "identifier": (pd.DataFrame({"mail": [f"u{i}" for i in range(20)]}), "'mail' is text with more than 5.*--drop mail"),
+    "identifier": (
+        pd.DataFrame({"mail": [f"u{i}" for i in range(20)]}),
+        "'mail' is text with more than 5.*--drop mail",
+    ),
     "dates": (pd.DataFrame({"day": pd.to_datetime(["2020-01-01"])}), "'day' is dates.*--drop day"),
     "empty": (pd.DataFrame({"x": [np.nan, np.nan], "y": [1.0, 2.0]}), "'x' has no value.*--drop x"),
     "infinite": (pd.DataFrame({"x": [1.0, np.inf]}), "'x' has an infinite value"),
-    "objects": (pd.DataFrame({"x y": [Decimal(1), Decimal(2)]}), 'must be numbers or text; it has a Decimal.*--drop "x y"'),
+    "objects": (
+        pd.DataFrame({"x y": [Decimal(1), Decimal(2)]}),
+        'must be numbers or text; it has a Decimal.*--drop "x y"',
+    ),
     "no columns": (pd.DataFrame(index=[0, 1]), "no column to learn from"),
 }
 

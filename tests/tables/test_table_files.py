@@ -32,12 +32,14 @@ def test_round_trip(tmp_path: Path, name: str) -> None:
 def test_header_is_checked_before_anything_else_is_read(tmp_path: Path) -> None:
     path = tmp_path / "huge.csv"
     path.write_text("county,share,x\n" + "broken,too,many,fields,here\n" * 10)
-    with pytest.raises(ValueError, match=r"huge.csv has no column 'shares'. Did you mean 'share'\? Its columns are: county"):
+    with pytest.raises(
+        ValueError, match=r"huge.csv has no column 'shares'. Did you mean 'share'\? Its columns are: county"
+    ):
         TableFile(path).need("county", "shares")
-    with pytest.raises(ValueError, match="huge.csv cannot be read as CSV: rows have more fields"):
+    with pytest.raises(ValueError, match=r"huge.csv cannot be read as CSV: rows have more fields"):
         list(TableFile(path).chunks(["x"]))
     path.write_text("county,share,x\n1,2,3\n" + "broken,too,many,fields,here\n" * 10)
-    with pytest.raises(ValueError, match="huge.csv cannot be read as CSV: .*line 3"):
+    with pytest.raises(ValueError, match=r"huge.csv cannot be read as CSV: .*line 3"):
         list(TableFile(path).chunks(["x"]))
 
 
@@ -53,7 +55,7 @@ def test_missing_file_names_a_similar_one(tmp_path: Path) -> None:
     (tmp_path / "votes.csv").write_text("a\n1\n")
     with pytest.raises(FileNotFoundError, match=r"vote.csv: there is no such file; .*votes.csv is there"):
         TableFile(tmp_path / "vote.csv")
-    with pytest.raises(FileNotFoundError, match="there is no such file. Check the path"):
+    with pytest.raises(FileNotFoundError, match=r"there is no such file. Check the path"):
         TableFile(tmp_path / "nowhere" / "x.csv")
 
 
@@ -128,7 +130,7 @@ def test_output_is_checked_and_appears_whole(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["out.csv"]
     with pytest.raises(FileNotFoundError, match="no such folder"):
         check_output(tmp_path / "no" / "out.csv")
-    with pytest.raises(ValueError, match="must end in .csv"):
+    with pytest.raises(ValueError, match=r"must end in .csv"):
         check_output(tmp_path / "out.txt")
     (tmp_path / "d.csv").mkdir()
     with pytest.raises(ValueError, match="is a folder"):

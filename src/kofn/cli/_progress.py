@@ -8,6 +8,8 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+NAMES = {"training loss": "train_loss", "validation loss": "val_loss"}
+
 
 class RichProgress(Callback):
     """A bar of epochs with losses and the time left; it also notes whether training was interrupted.
@@ -34,10 +36,16 @@ class RichProgress(Callback):
         self._task = self._bar.add_task("fit", total=trainer.max_epochs, completed=trainer.current_epoch, losses="")
         self._bar.start()
 
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        seen = trainer.callback_metrics
-        shown = [f"{name} {float(seen[key]):.4f}" for name, key in NAMES.items() if key in seen]
-        self._bar.update(self._task, completed=trainer.current_epoch + 1, losses=", ".join(shown))
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        # The module writes its history after all callbacks have seen the end of an epoch.
+        history: Any = pl_module.history
+        if history:
+            shown = [f"{name} {history[-1][key]:.4f}" for name, key in NAMES.items() if key in history[-1]]
+            self._bar.update(self._task, losses=", ".join(shown))
+
+    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        part = (batch_idx + 1) / trainer.num_training_batches
+        self._bar.update(self._task, completed=trainer.current_epoch + part)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._bar.stop()
@@ -45,6 +53,3 @@ class RichProgress(Callback):
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         self._bar.stop()
         self.interrupted = isinstance(exception, KeyboardInterrupt)
-
-
-NAMES = {"training loss": "train_loss", "validation loss": "val_loss"}
