@@ -191,13 +191,8 @@ def _run(kind: str, parameters: dict[str, Any], said: dict[str, Any], labels: di
     check_model_target(target)
     TableFile(said["data"])
     _may_start(checkpoint, target, said["resume"])
-
-    from kofn.cli._progress import RichProgress  # brings Lightning, which takes seconds: after the checks
-
     console = Console(stderr=True, quiet=said["quiet"] or said["json"])
-    progress = RichProgress(console)
-    trainer = {"callbacks": [progress]}
-    estimator = getattr(estimators, kind)(**parameters, checkpoint=checkpoint, trainer=trainer)
+    estimator = getattr(estimators, kind)(**parameters, checkpoint=checkpoint)
     names = {name: said[name] for name in ("label", "features", "max_categories")}
     try:
         with console.status("reading") as status:
@@ -205,10 +200,14 @@ def _run(kind: str, parameters: dict[str, Any], said: dict[str, Any], labels: di
             def tell(stage: str) -> None:
                 status.update(stage)
                 (status.stop if stage == "training" else status.start)()
+                if stage == "training":  # Lightning takes seconds to import: bad data are told of before
+                    from kofn.cli._progress import RichProgress
+
+                    estimator.set_params(trainer={"callbacks": [RichProgress(console)]})
 
             model = fit_table(said["data"], estimator, **names, **labels, drop=said["drop"] or (), tell=tell)
     except (KeyboardInterrupt, SystemExit) as error:
-        if isinstance(error, SystemExit) and not progress.interrupted:  # Lightning makes an exit of Ctrl-C
+        if isinstance(error, SystemExit) and not _interrupted(estimator):
             raise
         raise Interrupted(_how_to_go_on(checkpoint)) from None
     except BaseException:
@@ -225,6 +224,11 @@ def _run(kind: str, parameters: dict[str, Any], said: dict[str, Any], labels: di
         from kofn.cli._screen import show_fit
 
         show_fit(model, target)
+
+
+def _interrupted(estimator: Any) -> bool:
+    """Whether Ctrl-C ended training, of which Lightning makes an exit."""
+    return any(callback.interrupted for callback in (estimator.trainer or {}).get("callbacks", []))
 
 
 def _may_start(checkpoint: Path, target: Path, resume: bool) -> None:

@@ -59,7 +59,8 @@ class TableFile:
         """Raise ValueError unless the columns are there; nothing but the header is read for it."""
         for name in names:
             if name not in self.columns:
-                shown = ", ".join(self.columns[:12]) + (", ..." if len(self.columns) > 12 else "")
+                more = f" and {len(self.columns) - 12} more" if len(self.columns) > 12 else ""
+                shown = ", ".join(self.columns[:12]) + more
                 close = difflib.get_close_matches(name, self.columns, n=1)
                 cure = f"Did you mean {close[0]!r}?" if close else "Check the name."
                 raise ValueError(f"{self.path} has no column {name!r}. {cure} Its columns are: {shown}.")
