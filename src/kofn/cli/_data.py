@@ -48,7 +48,9 @@ def get(
     bag_size: Annotated[
         int | None, typer.Option(help="Group the rows in bags of this size, with columns bag and proportion.", min=1)
     ] = None,
-    root: Annotated[Path | None, typer.Option(help="Folder to look in and download to; by default $KOFN_DATA, the cache.")] = None,
+    root: Annotated[
+        Path | None, typer.Option(help="Folder to look in and download to; by default $KOFN_DATA, the cache.")
+    ] = None,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:

@@ -9,7 +9,7 @@ from kofn.estimators._mil import MILClassifier
 from kofn.estimators._pu import PUClassifier
 from kofn.estimators._search import search
 
-__all__ = ["LLPClassifier", "MILClassifier", "PUClassifier", "load", "load_with_extra", "search"]
+__all__ = ["LLPClassifier", "MILClassifier", "PUClassifier", "load", "search"]
 
 
 def load(path: str | Path, *, module: Any = None) -> LLPClassifier | MILClassifier | PUClassifier:
@@ -22,13 +22,6 @@ def load(path: str | Path, *, module: Any = None) -> LLPClassifier | MILClassifi
     Raises:
         FileNotFoundError, ValueError: no such model; one of a newer version; altered or cut files.
     """
-    return load_with_extra(path, module=module)[0]
-
-
-def load_with_extra(
-    path: str | Path, *, module: Any = None
-) -> tuple[LLPClassifier | MILClassifier | PUClassifier, dict[str, Any]]:
-    """Read any fitted estimator as `load` does, and the facts that were saved with it, `save(path, extra=facts)`."""
     kinds = [LLPClassifier, MILClassifier, PUClassifier]
-    estimator, extra = _saving.load_with_extra(Path(path), kinds=kinds, module=module)
-    return estimator, extra
+    loaded: LLPClassifier | MILClassifier | PUClassifier = _saving.load(Path(path), kinds=kinds, module=module)
+    return loaded

@@ -106,7 +106,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
         Args:
             path: the folder.
-            extra: plain JSON that is to travel with the model; `kofn.estimators.load_with_extra` gives it back.
+            extra: plain JSON that is to travel with the model, among its facts as "extra".
 
         Raises:
             sklearn.exceptions.NotFittedError: nothing to save.

@@ -42,11 +42,6 @@ def save(estimator: Any, path: Path, *, extra: Mapping[str, Any]) -> None:
 
 def load(path: Path, *, kinds: Sequence[type[Any]], module: Any = None) -> Any:
     """Read an estimator of one of these classes from the folder `path`."""
-    return load_with_extra(path, kinds=kinds, module=module)[0]
-
-
-def load_with_extra(path: Path, *, kinds: Sequence[type[Any]], module: Any = None) -> tuple[Any, dict[str, Any]]:
-    """Read an estimator, and the facts that were saved with it."""
     by_name = {kind.__name__: kind for kind in kinds}
     model = read_model(path, kind=list(by_name))
     facts: dict[str, Any] = dict(model.facts)
@@ -73,7 +68,7 @@ def load_with_extra(path: Path, *, kinds: Sequence[type[Any]], module: Any = Non
         estimator.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
     if facts["mixture"] is not None:
         estimator.mixture_ = facts["mixture"]
-    return estimator, facts.get("extra", {})
+    return estimator
 
 
 def plain(value: Any) -> Any:

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kofn._model_folder import may_replace
-from kofn.estimators import load_with_extra
+from kofn._model_folder import may_replace, read_model
+from kofn.estimators import load
 from kofn.tables._encoder import TableEncoder
 from kofn.tables._files import TableFile
 from kofn.tables._reading import naming
@@ -70,7 +70,8 @@ class TableModel:
         Raises:
             FileNotFoundError, ValueError: no such model; one that was not trained on a table; altered or cut files.
         """
-        estimator, extra = load_with_extra(os.fspath(path))
+        estimator = load(os.fspath(path))
+        extra: Any = read_model(path).facts.get("extra", {})
         if "table" not in extra:
             raise ValueError(
                 f"{path} was saved from Python, without the columns of a table. Use it there: "
