@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -98,23 +97,18 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         most: Array = self.predict_bag_proba(X, groups).argmax(1)
         return most
 
-    def save(self, path: str | Path, *, extra: Mapping[str, Any] | None = None) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the fitted estimator to a folder: weights as safetensors, the rest as JSON; see `kofn.estimators.load`.
 
         The folder appears whole or not at all. A network or factory of your own is code, which is not saved: give it
         again when loading.
 
-        Args:
-            path: the folder.
-            extra: plain JSON that is to travel with the model, among its facts as "extra".
-
         Raises:
             sklearn.exceptions.NotFittedError: nothing to save.
             ValueError: `path` is something else than a model.
-            TypeError: `extra` that is not plain JSON.
         """
         check_is_fitted(self)
-        save(self, Path(path), extra=extra or {})
+        save(self, Path(path))
 
     @classmethod
     def load(cls: type[Self], path: str | Path, *, module: Any = None) -> Self:

@@ -14,8 +14,8 @@ from kofn._model_folder import read_model, write_model
 NOT_KEPT = ("checkpoint", "trainer", "progress", "device")  # of the machine, not of the model
 
 
-def save(estimator: Any, path: Path, *, extra: Mapping[str, Any]) -> None:
-    """Write a fitted estimator to the folder `path`, and with it facts that are not its own."""
+def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) -> None:
+    """Write a fitted estimator to the folder `path`; `extra` are facts, plain JSON, that travel with it."""
     kept, own = {}, []
     for name, value in estimator.get_params(deep=False).items():
         if name in NOT_KEPT:
@@ -35,7 +35,7 @@ def save(estimator: Any, path: Path, *, extra: Mapping[str, Any]) -> None:
         "history": estimator.history_,
         "best_epoch": estimator.best_epoch_,
         "mixture": getattr(estimator, "mixture_", None),
-        "extra": dict(extra),
+        "extra": dict(extra or {}),
     }
     write_model(path, kind=type(estimator).__name__, facts=facts, tensors=estimator.network_.state_dict())
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kofn._model_folder import may_replace, read_model
 from kofn.estimators import load
+from kofn.estimators._saving import save
 from kofn.tables._encoder import TableEncoder
 from kofn.tables._files import TableFile
 from kofn.tables._reading import naming
@@ -61,7 +62,7 @@ class TableModel:
             "validation": self.validation,
             "seconds": self.seconds,
         }
-        self.estimator.save(path, extra={"table": table})
+        save(self.estimator, Path(path), extra={"table": table})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TableModel:
