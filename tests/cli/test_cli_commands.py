@@ -76,11 +76,12 @@ def test_options_reach_the_estimator(folder: Path, tmp_path: Path) -> None:
     fine("fit", "llp", folder / "t.csv", "--bag", "bag", "--label", "proportion", *said.split(), "-o", tmp_path / "m")
     estimator = LLPClassifier.load(tmp_path / "m")
     expected: dict[str, Any] = {
-        "hidden": [6, 4], "dropout": 0.1, "epochs": 5, "batch_size": 7, "lr": 0.02, "weight_decay": 0.01, "l1": 0.001,
+        "hidden": (6, 4), "dropout": 0.1, "epochs": 5, "batch_size": 7, "lr": 0.02, "weight_decay": 0.01, "l1": 0.001,
         "patience": 2, "validation_fraction": 0.25, "random_state": 3, "loss": "mutual-contamination",
         "rounding": "nearest", "label": "proportion",
     }  # fmt: skip
-    assert {name: estimator.get_params()[name] for name in expected} == expected
+    kept = estimator.get_params() | {"hidden": tuple(estimator.hidden)}
+    assert {name: kept[name] for name in expected} == expected
 
 
 def test_linear_model(folder: Path, tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ def test_bar(terminal: bool) -> None:
     stream = io.StringIO()
     progress = RichProgress(Console(file=stream, force_terminal=terminal, width=120))
     x = np.random.default_rng(0).normal(size=(64, 2)).astype(np.float32)
-    model = LLPClassifier(hidden=(4,), epochs=3, random_state=0, trainer={"callbacks": [progress]})
-    model.fit(x, (x[:, 0] > 0).astype(int))
+    model = LLPClassifier(hidden=(4,), epochs=3, validation_fraction=0.1, random_state=0)
+    model.set_params(trainer={"callbacks": [progress]}).fit(x, (x[:, 0] > 0).astype(int))
     shown = stream.getvalue()
     if not terminal:
         assert shown == ""

@@ -84,7 +84,8 @@ def test_bags_and_labels_are_no_features(tmp_path: Path) -> None:
 def test_validation_is_on_held_out_bags(tmp_path: Path) -> None:
     frame = table_data.make_table()
     data = table_data.write(frame, tmp_path / "t.csv")
-    model = fit("count", data)
+    estimator = LLPClassifier(**QUICK, validation_fraction=0.1)
+    model = fit_table(data, estimator, bag="bag", label="count", features=FEATURES)
     held = set(frame["bag"].unique()[model.estimator.held_out_])
     assert len(held) == 6
     rest = table_data.write(frame[frame["bag"].isin(held)], tmp_path / "held.csv")

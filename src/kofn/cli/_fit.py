@@ -43,7 +43,7 @@ def fit_llp(
     hidden: options.Hidden = "128",
     dropout: options.Dropout = 0.0,
     epochs: options.Epochs = 100,
-    batch_size: options.BatchSize = 32,
+    batch_size: options.BatchSize = None,
     lr: options.LearningRate = 1e-3,
     weight_decay: options.WeightDecay = 0.0,
     l1: options.L1 = 0.0,
@@ -63,7 +63,7 @@ def fit_llp(
       kofn fit llp released.parquet --bag ward --label cases --noise laplace:1.5 -o model
       kofn fit llp bounds.csv --bag ward --label lowest,highest -o model
     """  # noqa: D301  # \b keeps the lines of the example
-    made = _common(locals()) | {"batch_size": batch_size, "noise": noise, "rounding": rounding}
+    made = _common(locals()) | {"noise": noise, "rounding": rounding}
     _run("LLPClassifier", made, locals(), {"bag": bag, "label_kind": label_kind})
 
 
@@ -86,7 +86,7 @@ def fit_mil(
     hidden: options.Hidden = "128",
     dropout: options.Dropout = 0.0,
     epochs: options.Epochs = 100,
-    batch_size: options.BatchSize = 32,
+    batch_size: options.BatchSize = None,
     lr: options.LearningRate = 1e-3,
     weight_decay: options.WeightDecay = 0.0,
     l1: options.L1 = 0.0,
@@ -104,7 +104,7 @@ def fit_mil(
     Example:
       kofn fit mil slides.parquet --bag slide --label malignant -o model
     """  # noqa: D301  # \b keeps the lines of the example
-    _run("MILClassifier", _common(locals()) | {"batch_size": batch_size}, locals(), {"bag": bag, "positive": positive})
+    _run("MILClassifier", _common(locals()), locals(), {"bag": bag, "positive": positive})
 
 
 @app.command("pu")
@@ -156,7 +156,7 @@ def fit_pu(
             "either --prior (share of positives in all rows) or --mixture (among the unlabelled) must be given, not "
             "both: unlabelled rows alone do not tell it."
         )
-    made = _common(locals()) | {"batch_size": batch_size, "prior": prior, "mixture": mixture}
+    made = _common(locals()) | {"prior": prior, "mixture": mixture}
     _run("PUClassifier", made, locals(), {"positive": positive})
 
 
@@ -164,6 +164,8 @@ def _common(said: dict[str, Any]) -> dict[str, Any]:
     """Parameters of an estimator that all three share."""
     same = ("loss", "dropout", "epochs", "lr", "weight_decay", "l1", "patience", "device")
     others = {"validation_fraction": said["valid_fraction"], "random_state": said["seed"]}
+    if said["batch_size"] is not None:  # else the estimator's own default
+        others["batch_size"] = said["batch_size"]
     return {name: said[name] for name in same} | others | {"hidden": _widths(said["hidden"])}
 
 
@@ -256,7 +258,7 @@ def _forget(checkpoint: Path) -> None:
     """Delete the checkpoint, and nothing else that may be in its folder."""
     if not checkpoint.is_dir():
         return
-    for name in ("last.ckpt", "data.json"):
+    for name in ("last.ckpt", "last.ckpt.part", "data.json"):
         (checkpoint / name).unlink(missing_ok=True)
     if not any(checkpoint.iterdir()):
         shutil.rmtree(checkpoint)

@@ -24,7 +24,7 @@ MaxCategories = Annotated[int, typer.Option(help="Refuse text columns with more 
 Hidden = Annotated[str, typer.Option(help="Widths of the hidden layers, such as 128,64; none for a linear model.")]
 Dropout = Annotated[float, typer.Option(help="Dropout of the hidden layers.", min=0.0, max=0.99)]
 Epochs = Annotated[int, typer.Option(help="At most so many.", min=1)]
-BatchSize = Annotated[int, typer.Option(help="Bags in a step.", min=1)]
+BatchSize = Annotated[int | None, typer.Option(help="Bags in a step; by default it fits their number.", min=1)]
 LearningRate = Annotated[float, typer.Option("--lr", help="Learning rate of Adam.", min=0.0)]
 WeightDecay = Annotated[float, typer.Option(help="Weight decay of Adam.", min=0.0)]
 L1 = Annotated[float, typer.Option("--l1", help="Factor of the sum of absolute weights.", min=0.0)]
