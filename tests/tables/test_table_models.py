@@ -55,6 +55,7 @@ def test_saved_model_predicts_as_the_one_in_memory(tmp_path: Path, case: str) ->
     assert (loaded.task, loaded.bag, loaded.labels) == (model.task, model.bag, model.labels)
     assert loaded.validation == model.validation
     assert loaded.data == model.data
+    assert loaded.estimator.held_out_.tolist() == model.estimator.held_out_.tolist()
     # The estimator's own loader reads the same folder, and scores the encoder's numbers alike.
     alone = type(model.estimator).load(tmp_path / "m")
     numbers = model.encoder.transform(table_data.make_table(seed=3))

@@ -35,6 +35,7 @@ def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) 
         "history": estimator.history_,
         "best_epoch": estimator.best_epoch_,
         "mixture": getattr(estimator, "mixture_", None),
+        "held_out": plain(estimator.held_out_),
         "extra": dict(extra or {}),
     }
     write_model(path, kind=type(estimator).__name__, facts=facts, tensors=estimator.network_.state_dict())
@@ -68,6 +69,7 @@ def load(path: Path, *, kinds: Sequence[type[Any]], module: Any = None) -> Any:
         estimator.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
     if facts["mixture"] is not None:
         estimator.mixture_ = facts["mixture"]
+    estimator.held_out_ = np.array(facts["held_out"], dtype=np.int64)
     return estimator
 
 
