@@ -57,6 +57,19 @@ LAYERS = [
     ["report._law_figures"],
     ["report._build", "report._page"],
     ["report"],
+    ["tables._files"],
+    ["tables._encoder", "tables._writing"],
+    ["tables._reading"],
+    ["tables._labels", "tables._measures", "tables._model"],
+    ["tables._fit", "tables._predict"],
+    ["tables._evaluate"],
+    ["tables"],
+    ["cli._app", "cli._options", "cli._progress", "cli._screen"],
+    ["cli._data", "cli._evaluate", "cli._info", "cli._predict"],
+    ["cli._fit"],
+    ["cli._commands"],
+    ["cli"],
+    ["__main__"],
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 

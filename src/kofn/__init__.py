@@ -3,18 +3,44 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kofn import batches, counts, losses, metrics, models, targets
-from kofn.bags import Bags
-from kofn.counts import count_posteriors, log_count_between, log_count_distribution, log_count_prob
-from kofn.distributions import ConditionalBernoulli, PoissonBinomial
-from kofn.losses import count_loss, mixture_proportion
-from kofn.targets import AtLeast, AtMost, Between, Distributed, Exactly, Noisy, OneOf
-
 if TYPE_CHECKING:
-    from kofn import datasets, estimators, training
+    from kofn import batches, counts, datasets, estimators, losses, metrics, models, report, tables, targets, training
+    from kofn.bags import Bags
+    from kofn.counts import count_posteriors, log_count_between, log_count_distribution, log_count_prob
+    from kofn.distributions import ConditionalBernoulli, PoissonBinomial
     from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+    from kofn.losses import count_loss, mixture_proportion
+    from kofn.targets import AtLeast, AtMost, Between, Distributed, Exactly, Noisy, OneOf
 
 __version__ = "0.1.0.dev0"
+
+# Where each public name lives. It is imported when it is first asked for, so that `kofn --help` need not wait for torch,
+# nor the law of a count for scikit-learn.
+_HOME = {
+    "AtLeast": "targets",
+    "AtMost": "targets",
+    "Bags": "bags",
+    "Between": "targets",
+    "ConditionalBernoulli": "distributions",
+    "Distributed": "targets",
+    "Exactly": "targets",
+    "LLPClassifier": "estimators",
+    "MILClassifier": "estimators",
+    "Noisy": "targets",
+    "OneOf": "targets",
+    "PUClassifier": "estimators",
+    "PoissonBinomial": "distributions",
+    "count_loss": "losses",
+    "count_posteriors": "counts",
+    "log_count_between": "counts",
+    "log_count_distribution": "counts",
+    "log_count_prob": "counts",
+    "mixture_proportion": "losses",
+}
+_MODULES = (
+    "batches", "counts", "datasets", "distributions", "estimators", "losses", "metrics", "models", "report", "tables",
+    "targets", "training",
+)  # fmt: skip
 
 __all__ = [
     "AtLeast",
@@ -43,27 +69,21 @@ __all__ = [
     "metrics",
     "mixture_proportion",
     "models",
+    "report",
+    "tables",
     "targets",
     "training",
 ]
 
-# These need more than torch and numpy (the extra `train`), and are imported when they are first used.
-_LATER = {
-    "LLPClassifier": "kofn.estimators",
-    "MILClassifier": "kofn.estimators",
-    "PUClassifier": "kofn.estimators",
-    "datasets": "",
-    "estimators": "",
-    "training": "",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name in _MODULES:
+        return import_module(f"kofn.{name}")  # which makes it an attribute of kofn
+    if name not in _HOME:
         raise AttributeError(f"module 'kofn' has no attribute {name!r}")
-    module = import_module(_LATER[name] or f"kofn.{name}")
-    return getattr(module, name) if _LATER[name] else module
+    value = globals()[name] = getattr(import_module(f"kofn.{_HOME[name]}"), name)
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER])
+    return sorted({*globals(), *__all__})

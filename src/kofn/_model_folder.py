@@ -80,7 +80,7 @@ def write_model(
     weights = _pack(tensors)
     document = _document(kind, facts, weights)
     target = Path(os.path.realpath(path))
-    _may_replace(target)
+    may_replace(target)
     _whole_folder.write(target, {WEIGHTS: weights, MODEL: document})
 
 
@@ -265,8 +265,8 @@ def _parse(file: Path, data: bytes) -> dict[str, Any]:
 # Writing
 
 
-def _may_replace(target: Path) -> None:
-    """Nothing, or a model of ours and nothing beside it."""
+def may_replace(target: Path) -> None:
+    """Raise ValueError unless there is nothing at `target`, or a model of ours and nothing beside it."""
     if not target.exists():
         return
     cure = "Nothing was touched. Choose another path, or move it away."

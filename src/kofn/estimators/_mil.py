@@ -44,6 +44,7 @@ class MILClassifier(CountClassifier):
         network_: the trained network, in evaluation mode.
         history_: a dict for each epoch: epoch, train_loss, val_loss, criterion.
         best_epoch_: the epoch whose weights were kept, None without validation.
+        held_out_: (k,) bags that were validated on, by the order in which they first appear.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
     Examples:
@@ -137,6 +138,7 @@ class MILClassifier(CountClassifier):
         stated = bags.common(positive, name="y")
         seed = self._seed()
         chosen, held = hold_out(stated, self.validation_fraction, seed)
+        self.held_out_ = held.numpy()
         self._train(
             BagDataset(instances, bags.select(chosen), stated[chosen]),
             BagDataset(instances, bags.select(held), stated[held]) if len(held) else None,

@@ -45,6 +45,7 @@ class PUClassifier(CountClassifier):
         network_: the trained network, in evaluation mode.
         history_: a dict for each epoch: epoch, train_loss, val_loss, criterion.
         best_epoch_: the epoch whose weights were kept, None without validation.
+        held_out_: (k,) rows that were validated on.
         n_features_in_, feature_names_in_: as in scikit-learn.
 
     Examples:
@@ -138,7 +139,8 @@ class PUClassifier(CountClassifier):
         # Both kinds must be there to validate: a stratum may be too small to give any.
         valid = len(held) > 0 and bool(labeled[held].any()) and not bool(labeled[held].all())
         if not valid:
-            chosen = torch.arange(len(labeled))
+            chosen, held = torch.arange(len(labeled)), held[:0]
+        self.held_out_ = held.numpy()
         self._train(
             PUDataset(instances[chosen], labeled[chosen]),
             PUDataset(instances[held], labeled[held]) if valid else None,

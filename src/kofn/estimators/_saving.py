@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from kofn._model_folder import read_model, write_model
 NOT_KEPT = ("checkpoint", "trainer", "progress", "device")  # of the machine, not of the model
 
 
-def save(estimator: Any, path: Path) -> None:
-    """Write a fitted estimator to the folder `path`."""
+def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) -> None:
+    """Write a fitted estimator to the folder `path`; `extra` are facts, plain JSON, that travel with it."""
     kept, own = {}, []
     for name, value in estimator.get_params(deep=False).items():
         if name in NOT_KEPT or isinstance(value, np.random.RandomState):
@@ -36,6 +36,8 @@ def save(estimator: Any, path: Path) -> None:
         "history": estimator.history_,
         "best_epoch": estimator.best_epoch_,
         "mixture": getattr(estimator, "mixture_", None),
+        "held_out": plain(estimator.held_out_),
+        "extra": dict(extra or {}),
     }
     write_model(path, kind=type(estimator).__name__, facts=facts, tensors=estimator.network_.state_dict())
 
@@ -76,6 +78,7 @@ def load(path: Path, *, kinds: Sequence[type[Any]], own: dict[str, Any]) -> Any:
         estimator.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
     if facts["mixture"] is not None:
         estimator.mixture_ = facts["mixture"]
+    estimator.held_out_ = np.array(facts["held_out"], dtype=np.int64)
     return estimator
 
 

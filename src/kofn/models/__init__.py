@@ -15,10 +15,9 @@ from kofn.models._networks import (
     mnist_convnet,
     pu_mnist_mlp,
 )
-from kofn.models._registry import NETWORKS, build
+from kofn.models._registry import build
 
 __all__ = [
-    "NETWORKS",
     "AttentionMIL",
     "AttentionPooling",
     "GatedAttentionPooling",

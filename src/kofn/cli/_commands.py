@@ -1,0 +1,49 @@
+"""All commands in one place. A new one is a function in a file of its own, and a line here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kofn.cli import _data, _evaluate, _fit, _info, _predict
+from kofn.cli._app import PLAIN, Commands
+
+app = typer.Typer(
+    name="kofn",
+    cls=Commands,
+    help="Learn to classify rows from counts: label proportions, multiple instances, positive and unlabelled rows.",
+    epilog="Example: kofn fit llp votes.csv --bag county --label share -o model",
+    **PLAIN,
+)
+app.add_typer(_fit.app, name="fit")
+app.command("predict")(_predict.predict)
+app.command("evaluate")(_evaluate.evaluate)
+app.command("info")(_info.info)
+app.add_typer(_data.app, name="data")
+# `kofn report` and `kofn demo` go here: app.command("report")(_report.report)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib import metadata
+
+        try:
+            typer.echo(f"kofn {metadata.version('kofn')}")
+        except metadata.PackageNotFoundError:  # run from its sources
+            typer.echo("kofn (not installed)")
+        raise typer.Exit
+
+
+@app.callback()
+def _kofn(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="kofn")

@@ -1,0 +1,172 @@
+"""Train a classifier on a table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+from kofn.tables._encoder import TableEncoder
+from kofn.tables._files import TableFile
+from kofn.tables._labels import Column, bag_values, binary, count_labels
+from kofn.tables._measures import measure
+from kofn.tables._model import TableModel, Task
+from kofn.tables._reading import Side, encoded, fit_encoder, read_side
+
+STAMP = "data.json"
+
+
+def fit_table(
+    path: str | os.PathLike[str],
+    estimator: LLPClassifier | MILClassifier | PUClassifier,
+    *,
+    label: str,
+    bag: str | None = None,
+    features: str | None = None,
+    drop: Sequence[str] = (),
+    label_kind: str | None = None,
+    positive: str | None = None,
+    max_categories: int = 256,
+    tell: Callable[[str], None] = lambda _: None,
+) -> TableModel:
+    """Train an estimator on a CSV or Parquet file.
+
+    The header is checked first, then bags and labels, and only then the features are read. In memory there is one
+    float32 matrix of all features, and some rows at a time beside it.
+
+    Args:
+        path: the file.
+        estimator: with its options; for LLP the kind of label is set here.
+        label: column of the label, or two with a comma for an interval.
+        bag: column of the bag; None for PU.
+        features: columns to learn from, with commas; by default all others.
+        drop: columns to leave out, with or without commas.
+        label_kind: of LLP: "proportion", "count", "interval"; None where the values tell.
+        positive: the value of a label that means positive, for MIL and PU.
+        max_categories: a text column with more is refused.
+        tell: called with what is being done.
+
+    Returns:
+        The model, not yet saved.
+
+    Raises:
+        FileNotFoundError, ValueError: bad input, which the message names with its file, column and bag.
+    """
+    file = TableFile(path)
+    labels = file.names(label)
+    if bag is not None:
+        file.need(bag)
+    columns = _features(file, features, drop, [*labels, *([] if bag is None else [bag])])
+    tell("reading bags and labels")
+    side = read_side(file, bag, labels)
+    y = _labels(estimator, side, labels, file, label_kind, positive)
+    tell(f"looking at {len(columns)} columns")
+    encoder = fit_encoder(file, columns, max_categories=max_categories)
+    tell(f"encoding {side.rows:,} rows")
+    matrix = encoded(file, encoder, rows=side.rows)
+    _same_data(estimator.checkpoint, encoder, side, y)
+    tell("training")
+    start = time.monotonic()
+    if isinstance(estimator, PUClassifier):
+        estimator.fit(matrix, y)
+    else:
+        estimator.fit(matrix, y, groups=side.bag_of)
+    seconds = time.monotonic() - start
+    tell("measuring")
+    rows, on = _held_out(estimator, side)
+    validation: dict[str, Any] = {"on": on, "rows": int(rows.sum())}
+    bag_of = None if side.bag_of is None else side.bag_of[rows]
+    if bag_of is not None:
+        validation["bags"] = len(np.unique(bag_of))
+    validation |= measure(estimator, matrix[rows], y[rows], bag_of)
+    data = {
+        "file": str(path),
+        "rows": side.rows,
+        "bags": len(side.names) or None,
+        "sizes": [int(side.sizes.min()), int(side.sizes.max())] if bag is not None else None,
+        "columns": columns,
+    }
+    task: Task = {"LLPClassifier": "llp", "MILClassifier": "mil", "PUClassifier": "pu"}[type(estimator).__name__]  # type: ignore[assignment]
+    return TableModel(estimator, encoder, task, bag, labels, positive, data, validation, seconds)
+
+
+def _features(file: TableFile, said: str | None, drop: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """Columns to learn from: never a bag or a label."""
+    dropped = {name for entry in drop for name in file.names(entry)}
+    if said is not None:
+        chosen = file.names(said)
+        for name in chosen:
+            if name in taken:
+                raise ValueError(f"{file.path}: column {name!r} is the bag or the label, so it cannot be a feature.")
+    else:
+        chosen = [name for name in file.columns if name not in taken]
+    columns = [name for name in chosen if name not in dropped]
+    if not columns:
+        raise ValueError(f"{file.path} has no column to learn from: all are bags, labels or dropped.")
+    return columns
+
+
+def _labels(
+    estimator: Any, side: Side, labels: list[str], file: TableFile, kind: str | None, positive: str | None
+) -> NDArray[Any]:
+    """Labels of the rows as the estimator's `fit` takes them."""
+    if isinstance(estimator, LLPClassifier):
+        y, found = count_labels(side, labels, file.path, kind=kind, noise=estimator.noise, rounding=estimator.rounding)
+        estimator.set_params(label=found)
+        return y
+    return class_labels(estimator, side, labels, file, positive)
+
+
+def class_labels(
+    estimator: Any, side: Side, labels: list[str], file: TableFile, positive: str | None
+) -> NDArray[np.int64]:
+    """Labels 0 and 1 of MIL, the same on all rows of a bag, or of PU, where a missing label is none."""
+    if len(labels) != 1:
+        raise ValueError(f"--label must name one column; got {', '.join(labels)}.")
+    where = Column(file.path, labels[0])
+    of_bags = isinstance(estimator, MILClassifier)
+    y = binary(side.columns[labels[0]], where, positive=positive, missing=not of_bags)
+    if of_bags:
+        bag_values(y, side, where)
+    elif y.all() or not y.any():
+        raise ValueError(
+            f"{where} must have labelled positives (1) and unlabelled rows (0, -1 or empty); all {len(y)} rows are "
+            f"{'labelled' if y.all() else 'unlabelled'}. Check the column, or say --positive VALUE."
+        )
+    return y
+
+
+def _held_out(estimator: Any, side: Side) -> tuple[NDArray[np.bool_], str]:
+    """The rows to measure on."""
+    held = np.zeros(side.rows if side.bag_of is None else len(side.names), dtype=bool)
+    held[estimator.held_out_] = True
+    if not held.any():
+        return np.ones(side.rows, dtype=bool), "training data"
+    return held if side.bag_of is None else held[side.bag_of], "held-out data"
+
+
+def _same_data(checkpoint: str | Path | None, encoder: TableEncoder, side: Side, y: NDArray[Any]) -> None:
+    """Leave a fingerprint of the data beside a checkpoint; refuse to go on with other data."""
+    if checkpoint is None:
+        return
+    folder = Path(checkpoint)
+    digest = hashlib.sha256(json.dumps(encoder.to_facts(), sort_keys=True).encode())
+    digest.update(np.ascontiguousarray(y).tobytes())
+    if side.bag_of is not None:
+        digest.update(side.bag_of.tobytes())
+    stamp = folder / STAMP
+    if stamp.exists() and stamp.read_text() != digest.hexdigest():
+        raise ValueError(
+            f"{folder} is of a fit on other data, columns or labels, so it cannot go on. Delete that folder to start "
+            f"anew."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp.write_text(digest.hexdigest())

@@ -1,0 +1,207 @@
+"""What the label columns of a table say, checked with the file, the column and the bag at hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kofn import _checks
+from kofn.tables._reading import Side
+
+Kind = Literal["proportion", "count", "interval"]
+Array = NDArray[Any]
+TRUE, FALSE = ("true", "yes", "y", "t"), ("false", "no", "n", "f")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a file, to be named in an error."""
+
+    path: Any
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.path}, column {self.name!r}"
+
+
+def numbers(values: Any, where: Column) -> NDArray[np.float64]:
+    """A column as numbers, none missing.
+
+    Raises:
+        ValueError: text, or a missing value.
+    """
+    result: NDArray[np.float64] = _to_numbers(values)
+    odd = np.flatnonzero(~np.isfinite(result))
+    if len(odd):
+        row = int(odd[0])
+        raise ValueError(
+            f"{where}: row {row + 1} has {_shown(values.iloc[row])}, which must be a number. Correct it, or leave its "
+            f"bag out."
+        )
+    return result
+
+
+def binary(values: Any, where: Column, *, positive: str | None, missing: bool = False) -> NDArray[np.int64]:
+    """A column of two values as 0 and 1.
+
+    Args:
+        values: the column.
+        where: its name in errors.
+        positive: the value that means 1; by default 1 of 0 and 1, 1 of -1 and 1, true of true and false, yes of yes
+            and no.
+        missing: whether a missing value means 0; else it is an error.
+
+    Raises:
+        ValueError: other values; a missing one.
+    """
+    hole = values.isna().to_numpy()
+    if hole.any() and not missing:
+        raise ValueError(f"{where}: row {int(hole.argmax()) + 1} has no value. Leave such rows out.")
+    texts = values.astype(str).str.strip()
+    if positive is not None:
+        chosen = (texts == positive).to_numpy() & ~hole
+        if not chosen.any():
+            seen = ", ".join(repr(text) for text in texts[~hole].unique()[:5])
+            raise ValueError(f"{where} never has the value {positive!r} that --positive names; it has {seen}.")
+        return np.asarray(chosen, np.int64)
+    coded = _to_numbers(values)
+    lower = texts.str.lower()
+    coded = np.where(lower.isin(TRUE).to_numpy(), 1.0, np.where(lower.isin(FALSE).to_numpy(), 0.0, coded))
+    coded[hole] = 0.0
+    odd = np.flatnonzero(~np.isin(coded, (-1.0, 0.0, 1.0)))
+    if len(odd) or {-1.0, 0.0} <= set(np.unique(coded[~hole])):
+        example = values.iloc[int(odd[0])] if len(odd) else "-1, 0 and 1"
+        raise ValueError(
+            f"{where} must have two values, 0 and 1; it has {_shown(example)}. Say which value is the positive one: "
+            f"--positive VALUE."
+        )
+    return np.asarray(coded == 1.0, np.int64)
+
+
+def bag_values(values: Array, side: Side, where: Column) -> Array:
+    """The value of each bag, from the one that all its rows repeat: (rows, ...) to (bags, ...).
+
+    Raises:
+        ValueError: a bag with two.
+    """
+    of_bag: Array = values[side.first]
+    differ = (values != of_bag[side.bag_of]).reshape(len(values), -1).any(1)
+    if differ.any():
+        row = int(differ.argmax())
+        bag = int(side.bag_of[row]) if side.bag_of is not None else 0
+        one, other = np.atleast_1d(of_bag[bag]).tolist(), np.atleast_1d(values[row]).tolist()
+        raise ValueError(
+            f"{where}: bag {side.names[bag]!r} has two labels, {_listed(one)} and {_listed(other)} (row {row + 1}). A "
+            f"label says something of its whole bag, and all rows of the bag repeat it."
+        )
+    return of_bag
+
+
+def count_labels(
+    side: Side, columns: list[str], path: Any, *, kind: str | None, noise: Any, rounding: str
+) -> tuple[Array, Kind]:
+    """The label of each row's bag for `LLPClassifier`, and of what kind it is.
+
+    Args:
+        side: the label columns and the bags.
+        columns: names of the label columns, two for an interval.
+        path: of the file, for errors.
+        kind: "proportion", "count" or "interval"; None where the values tell.
+        noise: the law of the noise that was added, or None.
+        rounding: as for `LLPClassifier`.
+
+    Raises:
+        ValueError: labels that their bags cannot have; two in one bag; values that may be of two kinds.
+    """
+    if kind is not None:
+        _checks.option("--label-kind", kind, ("proportion", "count", "interval"))
+    interval = len(columns) == 2
+    if len(columns) > 2 or (kind is not None and interval != (kind == "interval")):
+        raise ValueError(
+            f"--label must name one column, or two for an interval, --label LOW,HIGH; got {', '.join(columns)}."
+        )
+    where = Column(path, ",".join(columns))
+    y = np.column_stack([numbers(side.columns[name], Column(path, name)) for name in columns])
+    labels = bag_values(y, side, where)
+    if interval:
+        _intervals(labels, side, where)
+        return y, "interval"
+    found: Kind = "count" if kind == "count" else "proportion"
+    if kind is None:
+        found = "count" if noise is not None else _deduced(labels[:, 0], side, where)
+    if noise is None:
+        (_counts if found == "count" else _proportions)(labels[:, 0], side, where, rounding)
+    return y[:, 0], found
+
+
+def _deduced(labels: Array, side: Side, where: Column) -> Kind:
+    """Whether labels are proportions or counts."""
+    whole = labels == np.round(labels)
+    if (whole & (labels > 1)).any() and whole.all():
+        return "count"
+    if (labels <= 1).all() and (not whole.all() or (side.sizes == 1).all()):
+        return "proportion"
+    if whole.all():
+        raise ValueError(
+            f"{where} has only 0 and 1, which may be counts or proportions. Say --label-kind count or "
+            f"--label-kind proportion."
+        )
+    return "proportion"  # which says what is wrong with it
+
+
+def _proportions(labels: Array, side: Side, where: Column, rounding: str) -> None:
+    odd = np.flatnonzero((labels < 0) | (labels > 1))
+    if len(odd):
+        bag = int(odd[0])
+        raise ValueError(
+            f"{where}: bag {side.names[bag]!r} has the proportion {labels[bag]:g}, which must lie between 0 and 1. "
+            f"Divide percentages by 100; counts with noise go with --noise laplace:SCALE."
+        )
+    exact = labels * side.sizes
+    odd = np.flatnonzero(np.abs(exact - np.round(exact)) > np.minimum(np.finfo(np.float64).eps * side.sizes, 0.1))
+    if len(odd) and rounding == "error":
+        bag = int(odd[0])
+        raise ValueError(
+            f"{where}: bag {side.names[bag]!r} has {side.sizes[bag]} rows and the proportion {labels[bag]:g}, which "
+            f"would be {exact[bag]:g} positives, no whole number. If proportions were rounded, say --rounding nearest "
+            f"or --rounding spread."
+        )
+
+
+def _counts(labels: Array, side: Side, where: Column, _: str) -> None:
+    odd = np.flatnonzero((labels < 0) | (labels > side.sizes) | (labels != np.round(labels)))
+    if len(odd):
+        bag = int(odd[0])
+        raise ValueError(
+            f"{where}: bag {side.names[bag]!r} has {side.sizes[bag]} rows and the count {labels[bag]:g}, which must be "
+            f"a whole number from 0 to {side.sizes[bag]}. Check the bag column, or say --noise if noise was added."
+        )
+
+
+def _intervals(bounds: Array, side: Side, where: Column) -> None:
+    low, high = bounds.T
+    odd = np.flatnonzero((low > high) | (high < 0) | (low > side.sizes) | (bounds != np.round(bounds)).any(1))
+    if len(odd):
+        bag = int(odd[0])
+        raise ValueError(
+            f"{where}: bag {side.names[bag]!r} has {side.sizes[bag]} rows and the interval {low[bag]:g} to "
+            f"{high[bag]:g}, which must be whole counts, the lower one first, that such a bag can have."
+        )
+
+
+def _to_numbers(values: Any) -> NDArray[np.float64]:
+    """Numbers, NaN for all else."""
+    pandas = _checks.extra("pandas", "train")
+    result: NDArray[np.float64] = pandas.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    return result.copy()
+
+
+def _shown(value: Any) -> str:
+    return "no value" if value is None or value != value else repr(value) if isinstance(value, str) else f"{value}"
+
+
+def _listed(values: list[Any]) -> str:
+    return " to ".join(f"{value:g}" for value in values)

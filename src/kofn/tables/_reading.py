@@ -1,0 +1,114 @@
+"""A table in memory: one matrix of float32, numbers of the bags, and the columns that are no features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kofn import _checks
+from kofn.tables._encoder import Floats, TableEncoder
+from kofn.tables._files import NotNumbersError, TableFile
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """What a table has beside its features.
+
+    Attributes:
+        rows: how many there are.
+        bag_of: (rows,) number of each row's bag, from 0 in the order of first appearance; None without bags.
+        names: names of the bags.
+        columns: other columns by name, as a Series; of a CSV as text.
+    """
+
+    rows: int
+    bag_of: NDArray[np.int64] | None
+    names: list[Any]
+    columns: dict[str, Any]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Rows of each bag."""
+        sizes: NDArray[np.int64] = np.bincount(self._bags(), minlength=len(self.names))
+        return sizes
+
+    @property
+    def first(self) -> NDArray[np.int64]:
+        """The first row of each bag."""
+        first: NDArray[np.int64] = np.unique(self._bags(), return_index=True)[1]
+        return first
+
+    def _bags(self) -> NDArray[np.int64]:
+        if self.bag_of is None:
+            raise ValueError("there are no bags: name their column with --bag.")
+        return self.bag_of
+
+
+def read_side(file: TableFile, bag: str | None, others: Sequence[str] = ()) -> Side:
+    """Read the bags and other columns, and nothing else. Names of bags are kept once, not on every row.
+
+    Raises:
+        ValueError: a row without a bag.
+    """
+    pandas = _checks.extra("pandas", "train")
+    columns = list(dict.fromkeys(([] if bag is None else [bag]) + list(others)))
+    known: dict[Any, int] = {}
+    numbers: list[NDArray[np.int64]] = []
+    parts: dict[str, list[Any]] = {name: [] for name in others}
+    rows = 0
+    for frame in file.chunks(columns or file.columns[:1], text=columns or file.columns[:1]):
+        if bag is not None:
+            codes, names = pandas.factorize(frame[bag])
+            if (codes < 0).any():
+                raise ValueError(
+                    f"{file.path}, column {bag!r}: row {rows + int((codes < 0).argmax()) + 1} has no bag. Leave such "
+                    f"rows out, or give each a bag of its own."
+                )
+            here = [known.setdefault(name, len(known)) for name in names.tolist()]
+            numbers.append(np.array(here, np.int64)[codes])
+        for name in others:
+            parts[name].append(frame[name])
+        rows += len(frame)
+    together = {name: pandas.concat(chunks, ignore_index=True) for name, chunks in parts.items()}
+    return Side(rows, None if bag is None else np.concatenate(numbers), list(known), together)
+
+
+def fit_encoder(file: TableFile, features: Sequence[str], *, max_categories: int) -> TableEncoder:
+    """Learn how to encode the columns of a table, chunk by chunk."""
+    text = file.text_columns(features)
+    while True:
+        encoder = TableEncoder(max_categories=max_categories)
+        try:
+            with naming(file):
+                return encoder.fit(file.chunks(features, text=text))
+        except NotNumbersError as found:  # deep in a CSV: what looked like numbers is text after all
+            text.add(found.column)
+
+
+def encoded(file: TableFile, encoder: TableEncoder, *, rows: int) -> Floats:
+    """All features of a table, (rows, features): one array, filled chunk by chunk."""
+    matrix: Floats = np.empty((rows, len(encoder.feature_names)), np.float32)
+    at = 0
+    with naming(file):
+        for frame in file.chunks(encoder.columns, text=encoder.categorical):
+            encoder.transform(frame, out=matrix[at : at + len(frame)])
+            at += len(frame)
+    return matrix
+
+
+@contextmanager
+def naming(file: TableFile) -> Iterator[None]:
+    """Errors about a column name the file too."""
+    try:
+        yield
+    except NotNumbersError:
+        raise
+    except ValueError as error:
+        if str(file.path) in str(error):
+            raise
+        raise ValueError(f"{file.path}: {error}") from error

@@ -1,0 +1,72 @@
+"""Tables written chunk by chunk, which appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from kofn import _checks
+from kofn.tables._files import PACKED, separator
+
+
+def check_output(path: str | os.PathLike[str]) -> Path:
+    """The file that may be written: of a known kind, in a folder that is there.
+
+    Raises:
+        ValueError, FileNotFoundError: it may not.
+    """
+    target = Path(path)
+    separator(target)
+    if target.is_dir():
+        raise ValueError(f"{target} is a folder; the table is written to a file. Name one in it.")
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(f"{target.parent}: there is no such folder to write {target.name} to. Make it first.")
+    return target
+
+
+def write_table(path: str | os.PathLike[str], chunks: Iterable[Mapping[str, Any]]) -> int:
+    """Write chunks of columns as CSV or Parquet, by the extension; returns the number of rows.
+
+    All is written to a hidden file beside `path`, which is then renamed: an error leaves what was there.
+
+    Args:
+        path: the file.
+        chunks: dicts from names to arrays of one length.
+    """
+    pandas = _checks.extra("pandas", "train")
+    target = check_output(path)
+    packed = target.suffix if target.suffix in PACKED else ""
+    aside = target.with_name(f".{target.name}.{uuid4().hex[:8]}.new{packed}")
+    between = separator(target)
+    rows = 0
+    try:
+        frames = (pandas.DataFrame(dict(chunk)) for chunk in chunks)
+        if between is None:
+            rows = _parquet(aside, frames)
+        else:
+            for frame in frames:
+                frame.to_csv(aside, mode="a", sep=between, index=False, header=not rows)
+                rows += len(frame)
+        os.replace(aside, target)
+    finally:
+        aside.unlink(missing_ok=True)
+    return rows
+
+
+def _parquet(path: Path, frames: Iterable[Any]) -> int:
+    arrow, parquet = _checks.extra("pyarrow", "train"), _checks.extra("pyarrow.parquet", "train")
+    writer, rows = None, 0
+    try:
+        for frame in frames:
+            schema = None if writer is None else writer.schema
+            table = arrow.Table.from_pandas(frame, schema=schema, preserve_index=False)
+            writer = writer or parquet.ParquetWriter(path, table.schema)
+            writer.write_table(table)
+            rows += len(frame)
+    finally:
+        if writer is not None:
+            writer.close()
+    return rows

@@ -1,0 +1,104 @@
+"""Bad input: one line on stderr with what, where and the cure; exit code 2; nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import table_data
+from typer.testing import CliRunner
+
+from kofn.cli import app
+
+FIT = "fit llp t.csv --bag bag --features x -o m"
+
+CASES = {
+    "missing file": ("fit llp tt.csv --bag bag --label count -o m", "tt.csv: there is no such file; t.csv is there"),
+    "missing bag column": ("fit llp t.csv --bag county --label count -o m", "t.csv has no column 'county'"),
+    "typo in a column": ("fit llp t.csv --bag bag --label proportoin -o m", "Did you mean 'proportion'?"),
+    "typo in a feature": ("fit llp t.csv --bag bag --label count --features X,colour -o m", "no column 'X'"),
+    "typo in a drop": ("fit llp t.csv --bag bag --label count --drop color -o m", "Did you mean 'colour'?"),
+    "bag with two labels": ("fit llp two.csv --bag bag --label count -o m", "bag 'b000' has two labels"),
+    "proportion 1.2": ("fit llp above.csv --bag bag --label proportion -o m", "bag 'b000' has the proportion 1.2"),
+    "count above size": ("fit llp above.csv --bag bag --label count -o m", "bag 'b000' has 4 rows and the count 5"),
+    "empty file": ("fit llp empty.csv --bag bag --label count -o m", "empty.csv is empty"),
+    "header only": ("fit llp header.csv --bag bag --label count -o m", "header.csv has a header and no rows"),
+    "bag is a feature": ("fit llp t.csv --bag bag --label count --features x,bag -o m", "cannot be a feature"),
+    "no features": ("fit llp t.csv --bag bag --label count --features x --drop x -o m", "no column to learn from"),
+    "many categories": ("fit pu t.csv --label labelled --prior 0.5 --max-categories 9 -o m", "--drop bag"),
+    "ambiguous label": (f"{FIT} --label some", "may be counts or proportions"),
+    "three labels": (f"{FIT} --label low,high,count", "--label must name one column, or two"),
+    "bad noise": (f"{FIT} --label noisy --noise cauchy:1", "`noise` must be a law and its scale"),
+    "bad widths": (f"{FIT} --label count --hidden 8,x", "--hidden must be whole numbers"),
+    "nothing to resume": (f"{FIT} --label count --resume", "nothing to resume"),
+    "a file in the way": ("fit llp t.csv --bag bag --label count -o t.csv", "t.csv is a file"),
+    "no prior": ("fit pu t.csv --label labelled -o m", "either --prior"),
+    "labels of mil": ("fit mil t.csv --bag bag --label count -o m", "must have two values"),
+    "labels within bags": ("fit mil t.csv --bag bag --label truth --positive pos -o m", "has two labels"),
+    "two labels of mil": ("fit mil t.csv --bag bag --label low,high -o m", "--label must name one column"),
+    "all unlabelled": ("fit pu none.csv --label labelled --prior 0.5 -o m", "all 240 rows are unlabelled"),
+    "no model": ("predict nowhere t.csv -o out.csv", "there is no nowhere"),
+    "no model to evaluate": ("evaluate nowhere t.csv", "there is no nowhere"),
+    "no model to show": ("info nowhere", "there is no nowhere"),
+    "bad output": ("predict nowhere t.csv -o out.txt", "must end in .csv"),
+    "keep and bag": ("predict nowhere t.csv --keep x --bag bag -o out.csv", "Leave one of them out"),
+    "truth and bag": ("evaluate nowhere t.csv --truth x --bag bag", "Leave one of them out"),
+    "positive alone": ("evaluate nowhere t.csv --positive pos", "Name that column with --truth"),
+    "no such data": ("data get iris", "there is no data set 'iris'"),
+    "images are no table": ("data get mnist -o x.csv", "mnist is images"),
+    "bags of nothing": ("data get digits --bag-size 4", "name it with -o"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bad")
+    frame = table_data.make_table()
+    table_data.write(frame, folder / "t.csv")
+    first = frame["bag"] == "b000"
+    two = frame.copy()
+    two.loc[two.index[first][-1], "count"] = 4 - two.loc[two.index[first][0], "count"] + 5
+    table_data.write(two, folder / "two.csv")
+    above = frame.copy()
+    above.loc[first, "proportion"], above.loc[first, "count"] = 1.2, 5
+    table_data.write(above, folder / "above.csv")
+    table_data.write(frame.assign(labelled=None), folder / "none.csv")
+    (folder / "empty.csv").touch()
+    table_data.write(frame.iloc[:0], folder / "header.csv")
+    return folder
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input(folder: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    monkeypatch.chdir(folder)
+    before = sorted(path.name for path in folder.iterdir())
+    command, message = CASES[case]
+    result = CliRunner().invoke(app, command.split())
+    assert result.exit_code == 2, result.output + repr(result.exception)
+    assert message in result.stderr
+    assert result.stderr.startswith("kofn: ")
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stdout == ""
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_a_typo_is_found_before_the_rows_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("rows were read")
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("kofn.tables._files.TableFile.chunks", refuse)
+    result = CliRunner().invoke(app, ["fit", "llp", "t.csv", "--bag", "bags", "--label", "count", "-o", "m"])
+    assert result.exit_code == 2
+    assert "Did you mean 'bag'?" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["fit llp t.csv", "fit llp t.csv --bag b --label y -o m --loss best", "nonsense"])
+def test_usage(command: str) -> None:
+    assert CliRunner().invoke(app, command.split()).exit_code == 2
+
+
+def test_traceback_when_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KOFN_TRACEBACK", "1")
+    result = CliRunner().invoke(app, ["info", str(folder / "nowhere")])
+    assert isinstance(result.exception, FileNotFoundError)

@@ -1,0 +1,142 @@
+"""Tables on disk: columns before rows, chunks, and every way in which a file can be bad."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kofn.tables import TableFile, check_output, write_table
+from kofn.tables._reading import encoded, fit_encoder, read_side
+
+FRAME = pd.DataFrame({"bag": ["a", "a", "b"], "x": [1.5, 2.5, 3.5], "c": ["u", None, "v"]})
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet"])
+def test_round_trip(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    chunks = [{k: FRAME[k].to_numpy() for k in FRAME}, {k: FRAME[k].to_numpy()[:1] for k in FRAME}]
+    assert write_table(path, chunks) == 4
+    file = TableFile(path)
+    assert file.columns == ["bag", "x", "c"]
+    read = pd.concat(file.chunks(["x", "c"], text=["c"], rows=2), ignore_index=True)
+    assert list(read) == ["x", "c"]
+    assert read["x"].tolist() == [1.5, 2.5, 3.5, 1.5]
+    assert read["c"].fillna("-").tolist() == ["u", "-", "v", "u"]
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_header_is_checked_before_anything_else_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.csv"
+    path.write_text("county,share,x\n" + "broken,too,many,fields,here\n" * 10)
+    with pytest.raises(
+        ValueError, match=r"huge.csv has no column 'shares'. Did you mean 'share'\? Its columns are: county"
+    ):
+        TableFile(path).need("county", "shares")
+    with pytest.raises(ValueError, match=r"huge.csv cannot be read as CSV: rows have more fields"):
+        list(TableFile(path).chunks(["x"]))
+    path.write_text("county,share,x\n1,2,3\n" + "broken,too,many,fields,here\n" * 10)
+    with pytest.raises(ValueError, match=r"huge.csv cannot be read as CSV: .*line 3"):
+        list(TableFile(path).chunks(["x"]))
+
+
+def test_names_with_and_without_commas(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('"low, high",a,b\n1,2,3\n')
+    file = TableFile(path)
+    assert file.names("a, b") == ["a", "b"]
+    assert file.names("low, high") == ["low, high"]
+
+
+def test_missing_file_names_a_similar_one(tmp_path: Path) -> None:
+    (tmp_path / "votes.csv").write_text("a\n1\n")
+    with pytest.raises(FileNotFoundError, match=r"vote.csv: there is no such file; .*votes.csv is there"):
+        TableFile(tmp_path / "vote.csv")
+    with pytest.raises(FileNotFoundError, match=r"there is no such file. Check the path"):
+        TableFile(tmp_path / "nowhere" / "x.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"", "t.csv is empty"),
+        ("t.parquet", b"", "t.parquet is empty"),
+        ("t.parquet", b"not parquet at all", "cannot be read as Parquet"),
+        ("t.csv.gz", b"not gzip", "cannot be read as CSV"),
+        ("t.csv", b"\xff\xfe\x00a\n", "must be text in UTF-8"),
+        ("t.xlsx", b"x", "must end in .csv"),
+        ("t.parquet.gz", b"x", "must end in .csv"),
+    ],
+    ids=["empty-csv", "empty-parquet", "no-parquet", "no-gzip", "no-utf8", "excel", "packed-parquet"],
+)
+def test_files_that_are_refused(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        TableFile(tmp_path / name)
+
+
+def test_a_folder_and_a_header_alone(tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(ValueError, match="is a folder"):
+        TableFile(tmp_path / "folder.csv")
+    (tmp_path / "t.csv").write_text("a,b\n")
+    file = TableFile(tmp_path / "t.csv")
+    assert file.text_columns(["a"]) == set()
+    with pytest.raises(ValueError, match="has a header and no rows"):
+        list(file.chunks(["a"]))
+
+
+def test_text_deep_in_a_column_of_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kofn.tables._files.GUESS", 2)
+    path = tmp_path / "t.csv"
+    path.write_text("x,c,b\n" + "1,007,True\n2,8,TRUE\n3,9,\n4,none,True\n")
+    file = TableFile(path)
+    encoder = fit_encoder(file, ["x", "c", "b"], max_categories=10)
+    assert encoder.feature_names == ["x", "c=007", "c=8", "c=9", "c=none", "b=TRUE", "b=True", "b is missing"]
+    matrix = encoded(file, encoder, rows=4)
+    assert (matrix[:, 1:5] == np.eye(4)).all()
+    assert (matrix[:, 5:].sum(1) == 1).all()
+
+
+def test_side_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("bag,y\n01,1\n1,0\n01,1\n2,0\n")
+    side = read_side(TableFile(path), "bag", ["y"])
+    assert side.names == ["01", "1", "2"]  # as they stand in the file
+    assert side.bag_of is not None
+    assert side.bag_of.tolist() == [0, 1, 0, 2]
+    assert (side.sizes.tolist(), side.first.tolist(), side.rows) == ([2, 1, 1], [0, 1, 3], 4)
+    path.write_text("bag,y\n1,1\n,0\n")
+    with pytest.raises(ValueError, match="column 'bag': row 2 has no bag"):
+        read_side(TableFile(path), "bag", [])
+    with pytest.raises(ValueError, match="no bags"):
+        _ = read_side(TableFile(path), None, ["y"]).sizes
+
+
+def test_output_is_checked_and_appears_whole(tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    target.write_text("old\n")
+
+    def breaks() -> object:
+        yield {"a": np.arange(3)}
+        raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError, match="in the middle"):
+        write_table(target, breaks())  # type: ignore[arg-type]
+    assert target.read_text() == "old\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["out.csv"]
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        check_output(tmp_path / "no" / "out.csv")
+    with pytest.raises(ValueError, match=r"must end in .csv"):
+        check_output(tmp_path / "out.txt")
+    (tmp_path / "d.csv").mkdir()
+    with pytest.raises(ValueError, match="is a folder"):
+        check_output(tmp_path / "d.csv")
+
+
+def test_packed_output_is_packed(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv.gz", [{"a": np.array([1])}, {"a": np.array([2])}])
+    assert gzip.decompress((tmp_path / "t.csv.gz").read_bytes()) == b"a\n1\n2\n"

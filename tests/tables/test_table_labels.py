@@ -1,0 +1,115 @@
+"""Labels of bags in a table: what they mean, and every way in which they can be wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kofn.tables._labels import Column, binary, count_labels, numbers
+from kofn.tables._reading import Side
+
+WHERE = Column("t.csv", "y")
+
+
+def side(values: list[Any], bags: list[int], **more: list[Any]) -> Side:
+    columns = {"y": pd.Series(values)} | {name: pd.Series(column) for name, column in more.items()}
+    return Side(len(values), np.array(bags), [f"bag{i}" for i in range(max(bags) + 1)], columns)
+
+
+def read(values: list[Any], bags: list[int], columns: str = "y", **options: Any) -> tuple[Any, str]:
+    more = {name: options.pop(name) for name in ("z",) if name in options}
+    options = {"kind": None, "noise": None, "rounding": "error"} | options
+    return count_labels(side(values, bags, **more), columns.split(","), "t.csv", **options)
+
+
+@pytest.mark.parametrize(
+    ("values", "bags", "options", "kind"),
+    [
+        ([0.5, 0.5, 1.0], [0, 0, 1], {}, "proportion"),
+        (["0.5", "0.5", "1"], [0, 0, 1], {}, "proportion"),
+        ([2, 2, 0], [0, 0, 1], {}, "count"),
+        ([1, 0, 1], [0, 1, 2], {}, "proportion"),  # bags of one: both are the same
+        ([1, 1, 0], [0, 0, 1], {"kind": "count"}, "count"),
+        ([1, 1, 0], [0, 0, 1], {"kind": "proportion"}, "proportion"),
+        ([7.3, 7.3, -2.0], [0, 0, 1], {"noise": "laplace:1"}, "count"),
+        ([0.3, 0.3, 1.0], [0, 0, 1], {"rounding": "nearest"}, "proportion"),
+    ],
+)
+def test_kind_of_label(values: list[Any], bags: list[int], options: dict[str, Any], kind: str) -> None:
+    y, found = read(values, bags, **options)
+    assert found == kind
+    assert y.tolist() == [float(v) for v in values]
+
+
+def test_intervals() -> None:
+    y, kind = read([0, 0, 1], [0, 0, 1], "y,z", z=[1, 1, 1])
+    assert kind == "interval"
+    assert y.tolist() == [[0, 1], [0, 1], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("values", "bags", "options", "message"),
+    [
+        ([0.5, 0.25, 1.0], [0, 0, 1], {}, r"t.csv, column 'y': bag 'bag0' has two labels, 0.5 and 0.25 \(row 2\)"),
+        ([0.5, 0.5, 1.2], [0, 0, 1], {}, "bag 'bag1' has the proportion 1.2, which must lie between 0 and 1"),
+        ([3, 3, 1], [0, 0, 1], {}, "bag 'bag0' has 2 rows and the count 3"),
+        ([1.5, 1.5, 1], [0, 0, 1], {"kind": "count"}, "the count 1.5, which must be a whole number from 0 to 2"),
+        ([0.3, 0.3, 1], [0, 0, 1], {}, "would be 0.6 positives, no whole number.*--rounding"),
+        ([1, 1, 0], [0, 0, 1], {}, "only 0 and 1, which may be counts or proportions.*--label-kind"),
+        (["a", "a", 0], [0, 0, 1], {}, "row 1 has 'a', which must be a number"),
+        ([None, None, 0.0], [0, 0, 1], {}, "row 1 has no value"),
+        ([1, 1, 0], [0, 0, 1], {"kind": "interval"}, "--label must name one column, or two"),
+    ],
+    ids=["two", "above-one", "above-size", "no-count", "no-whole", "ambiguous", "text", "missing", "one-bound"],
+)
+def test_labels_that_are_refused(values: list[Any], bags: list[int], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read(values, bags, **options)
+
+
+@pytest.mark.parametrize("bounds", [([2, 2], [1, 1]), ([3, 3], [4, 4]), ([-2, -2], [-1, -1]), ([0.5, 0.5], [1, 1])])
+def test_bounds_that_are_refused(bounds: tuple[list[float], list[float]]) -> None:
+    with pytest.raises(ValueError, match=r"column 'y,z': bag 'bag0' has 2 rows and the interval"):
+        read(bounds[0], [0, 0], "y,z", z=bounds[1])
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "expected"),
+    [
+        ([0, 1], {}, [0, 1]),
+        ([-1, 1], {}, [0, 1]),
+        (["1", "0"], {}, [1, 0]),
+        (["1.0", "0.0"], {}, [1, 0]),
+        ([True, False], {}, [1, 0]),
+        (["Yes", "no "], {}, [1, 0]),
+        ([">50K", "<=50K"], {"positive": ">50K"}, [1, 0]),
+        (["1", None], {"missing": True}, [1, 0]),
+        ([1.0, None], {"missing": True}, [1, 0]),
+        (["sold", None], {"positive": "sold", "missing": True}, [1, 0]),
+    ],
+)
+def test_two_values(values: list[Any], options: dict[str, Any], expected: list[int]) -> None:
+    assert binary(pd.Series(values), WHERE, **({"positive": None} | options)).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "message"),
+    [
+        (["a", "b"], None, "must have two values, 0 and 1; it has 'a'.*--positive"),
+        ([0, 1, 2], None, "it has 2"),
+        ([-1, 0, 1], None, "-1, 0 and 1"),
+        ([0.0, None], None, "row 2 has no value"),
+        (["a", "b"], "c", "never has the value 'c' that --positive names; it has 'a', 'b'"),
+    ],
+)
+def test_values_that_are_refused(values: list[Any], positive: str | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        binary(pd.Series(values), WHERE, positive=positive)
+
+
+def test_infinity_is_no_label() -> None:
+    with pytest.raises(ValueError, match="row 2 has inf, which must be a number"):
+        numbers(pd.Series([1.0, np.inf]), WHERE)
