@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kofn.cli import _data, _evaluate, _fit, _info, _predict
+from kofn.cli import _data, _demo, _evaluate, _fit, _info, _predict, _report
 from kofn.cli._app import PLAIN, Commands
 
 app = typer.Typer(
@@ -21,7 +21,8 @@ app.command("predict")(_predict.predict)
 app.command("evaluate")(_evaluate.evaluate)
 app.command("info")(_info.info)
 app.add_typer(_data.app, name="data")
-# `kofn report` and `kofn demo` go here: app.command("report")(_report.report)
+app.command("report")(_report.report)
+app.command("demo")(_demo.demo)
 
 
 def _version(wanted: bool) -> None:

@@ -8,27 +8,6 @@ from typing import Any
 
 import typer
 
-# Measures in the order in which they are shown, as people call them.
-WORDS = {
-    "log_likelihood": "log-likelihood of a bag's label",
-    "expected_count_error": "expected count is off by",
-    "calibration_error": "calibration error of counts",
-    "expected_count_in_interval": "expected count inside the bounds",
-    "distance_to_observed": "expected count from the observed",
-    "bag_accuracy": "bags right",
-    "bag_auc": "AUC of bags",
-    "mixture": "positives among unlabelled, given",
-    "predicted_positive_share": "predicted positive",
-    "mean_probability": "mean probability of unlabelled",
-    "recall": "labelled positives found",
-    "accuracy": "rows right",
-    "balanced_accuracy": "rows right, classes balanced",
-    "auc": "AUC of rows",
-    "f1": "F1 of rows",
-    "log_loss": "log-loss of a row",
-    "positive_share": "truly positive",
-}
-
 
 def show_fit(model: Any, path: Path) -> None:
     """The screen after a fit."""
@@ -58,6 +37,8 @@ def show_model(model: Any, path: Path) -> None:
 
 def show_measures(measures: Mapping[str, Any]) -> None:
     """Measures, one a line."""
+    from kofn.tables import WORDS
+
     for name, words in WORDS.items():
         if name in measures:
             typer.echo(f"  {words:<36}{measures[name]:>10.4f}")

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from kofn import models
+from kofn.models._registry import NETWORKS
 
 Module = str | nn.Module | Callable[..., nn.Module]
 
@@ -37,8 +38,8 @@ def make_network(module: Module, shape: Sequence[int], *, hidden: Sequence[int],
         network = models.mlp(prod(shape), tuple(map(int, hidden)), dropout=dropout)
         return network if len(shape) == 1 else nn.Sequential(nn.Flatten(), *network)
     if isinstance(module, str):
-        if module not in models.NETWORKS:
-            raise ValueError(f"`module` must be one of {', '.join(map(repr, models.NETWORKS))}; got {module!r}.")
+        if module not in NETWORKS:
+            raise ValueError(f"`module` must be one of {', '.join(map(repr, NETWORKS))}; got {module!r}.")
         return models.build({"name": module})
     if not callable(module):
         raise TypeError(

@@ -145,7 +145,7 @@ def _bag_table(
     some = estimator.predict_bag_proba(X, groups)[:, 1] if own else _laws.at_least_one(inside, bags.offsets)
     known = exact = said = has = None
     if labels is not None and task == "llp":
-        stated, _ = estimator._statement(labels, bags)
+        _, stated, _ = estimator._statement(labels, bags, estimator.classes_)
         if estimator.label == "interval":
             said = [f"{int(a)} to {int(b)} positives" for a, b in stated.tolist()]
         else:
@@ -154,7 +154,7 @@ def _bag_table(
             exact = None if noisy or bool((known != known.round()).any()) else known.long()
             said = [f"{'about ' if exact is None else ''}{value:g} positives" for value in known.tolist()]
     elif labels is not None and task == "mil":
-        stated = estimator._bag_labels(labels, bags.index, bags)
+        stated = estimator._bag_labels(labels, bags)
         has = stated.numpy() == 1
         said = ["at least one positive" if one else "no positive" for one in has.tolist()]
     if positive is not None:

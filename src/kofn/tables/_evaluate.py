@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kofn.estimators import LLPClassifier, PUClassifier
 from kofn.tables._files import TableFile
@@ -13,7 +14,7 @@ from kofn.tables._fit import class_labels
 from kofn.tables._labels import Column, binary, count_labels
 from kofn.tables._measures import measure, measure_rows
 from kofn.tables._model import TableModel
-from kofn.tables._reading import encoded, read_side
+from kofn.tables._reading import Side, encoded, read_side
 
 
 def evaluate_rows(
@@ -59,12 +60,16 @@ def evaluate_bags(
     bags = None if of_rows else bag or model.bag
     file.need(*labels, *([] if bags is None else [bags]), *model.encoder.columns)
     side = read_side(file, bags, labels)
-    if isinstance(estimator, LLPClassifier):
-        y: Any = count_labels(
-            side, labels, file.path, kind=estimator.label, noise=estimator.noise, rounding=estimator.rounding
-        )[0]
-    else:
-        y = class_labels(estimator, side, labels, file, model.positive)
+    y = labels_as_trained(model, side, labels, file)
     matrix = encoded(file, model.encoder, rows=side.rows)
     counted = {} if of_rows else {"bags": len(side.names)}
     return {"on": "labels", "rows": side.rows} | counted | measure(estimator, matrix, y, side.bag_of)
+
+
+def labels_as_trained(model: TableModel, side: Side, labels: list[str], file: TableFile) -> NDArray[Any]:
+    """Labels of the rows of a table, read as those of training were."""
+    estimator = model.estimator
+    if not isinstance(estimator, LLPClassifier):
+        return class_labels(estimator, side, labels, file, model.positive)
+    kind, noise, rounding = estimator.label, estimator.noise, estimator.rounding
+    return count_labels(side, labels, file.path, kind=kind, noise=noise, rounding=rounding)[0]

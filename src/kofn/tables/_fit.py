@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
-from kofn.tables._encoder import TableEncoder
 from kofn.tables._files import TableFile
 from kofn.tables._labels import Column, bag_values, binary, count_labels
 from kofn.tables._measures import measure
 from kofn.tables._model import TableModel, Task
 from kofn.tables._reading import Side, encoded, fit_encoder, read_side
-
-STAMP = "data.json"
 
 
 def fit_table(
@@ -72,7 +66,6 @@ def fit_table(
     encoder = fit_encoder(file, columns, max_categories=max_categories)
     tell(f"encoding {side.rows:,} rows")
     matrix = encoded(file, encoder, rows=side.rows)
-    _same_data(estimator.checkpoint, encoder, side, y)
     tell("training")
     start = time.monotonic()
     if isinstance(estimator, PUClassifier):
@@ -151,22 +144,3 @@ def _held_out(estimator: Any, side: Side) -> tuple[NDArray[np.bool_], str]:
     if not held.any():
         return np.ones(side.rows, dtype=bool), "training data"
     return held if side.bag_of is None else held[side.bag_of], "held-out data"
-
-
-def _same_data(checkpoint: str | Path | None, encoder: TableEncoder, side: Side, y: NDArray[Any]) -> None:
-    """Leave a fingerprint of the data beside a checkpoint; refuse to go on with other data."""
-    if checkpoint is None:
-        return
-    folder = Path(checkpoint)
-    digest = hashlib.sha256(json.dumps(encoder.to_facts(), sort_keys=True).encode())
-    digest.update(np.ascontiguousarray(y).tobytes())
-    if side.bag_of is not None:
-        digest.update(side.bag_of.tobytes())
-    stamp = folder / STAMP
-    if stamp.exists() and stamp.read_text() != digest.hexdigest():
-        raise ValueError(
-            f"{folder} is of a fit on other data, columns or labels, so it cannot go on. Delete that folder to start "
-            f"anew."
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    stamp.write_text(digest.hexdigest())

@@ -15,6 +15,27 @@ from kofn.tables._encoder import Floats
 
 Array = NDArray[Any]
 
+# Measures in the order in which they are shown, as people call them.
+WORDS = {
+    "log_likelihood": "log-likelihood of a bag's label",
+    "expected_count_error": "expected count is off by",
+    "calibration_error": "calibration error of counts",
+    "expected_count_in_interval": "expected count inside the bounds",
+    "distance_to_observed": "expected count from the observed",
+    "bag_accuracy": "bags right",
+    "bag_auc": "AUC of bags",
+    "mixture": "positives among unlabelled, given",
+    "predicted_positive_share": "predicted positive",
+    "mean_probability": "mean probability of unlabelled",
+    "recall": "labelled positives found",
+    "accuracy": "rows right",
+    "balanced_accuracy": "rows right, classes balanced",
+    "auc": "AUC of rows",
+    "f1": "F1 of rows",
+    "log_loss": "log-loss of a row",
+    "positive_share": "truly positive",
+}
+
 
 def measure(estimator: Any, X: Floats, y: Array, bag_of: Array | None) -> dict[str, float]:  # noqa: N803
     """Measures against the labels that the estimator learns from.
