@@ -12,7 +12,7 @@ $(VENV)/ready: pyproject.toml constraints.txt $(shell find native -type f)
 	touch $@
 
 demo: $(VENV)/ready
-	$(BIN)/python examples/count_law.py
+	$(BIN)/kofn demo
 
 examples: $(VENV)/ready
 	for example in examples/*.py; do $(BIN)/python $$example || exit 1; done

@@ -13,8 +13,8 @@ from kofn.datasets import BundledTask, load_digits_task
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.report import Comparison, Method, Report, report_of
 
-TITLE = "Learning from counts: digits without the label of a single digit"
-TASKS = ("proportions of bags", "at least one in a bag", "positives, unlabelled")
+TITLE = "Learning from counts: handwritten digits"
+TASKS = ("proportions", "at least one", "unlabelled")
 ROWS = {  # name of a method: its loss in each task, and its role
     "count loss": (("count", "count", "count"), "count"),
     "proportion loss": (("proportion", None, None), "baseline"),
@@ -124,7 +124,7 @@ def report(done: list[Fitted], *, seed: int = 0) -> Report:
 
 
 def _names(groups: Any) -> Any:
-    return np.array([f"bag {bag + 1}" for bag in groups])
+    return np.array([str(bag + 1) for bag in groups])
 
 
 def _images(x: Any) -> Any:

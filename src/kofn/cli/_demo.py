@@ -63,7 +63,7 @@ def _show(compared: Any) -> None:
     from rich.table import Table
 
     table = Table(title=compared.measure, title_justify="left")
-    table.add_column("learned from")
+    table.add_column("method")
     for name in compared.tasks:
         table.add_column(name, justify="right")
     for method in compared.methods:

@@ -1,0 +1,102 @@
+"""kofn report and kofn demo."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import kofn
+from kofn import demo
+from kofn.cli._commands import app
+from kofn.report import Report
+from kofn.tables import TableModel, report_table
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+@pytest.fixture(scope="module")
+def votes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A table with bags, labels and truth, and a model trained on it."""
+    folder = tmp_path_factory.mktemp("report")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"county": np.repeat(np.arange(40), 5), "age": rng.normal(size=200)})
+    frame["<b>party</b>"] = np.where(rng.random(200) < 0.5, "left", "right")
+    frame["voted"] = (frame["age"] > 0).astype(int)
+    frame["share"] = frame.groupby("county")["voted"].transform("mean")
+    data, model = folder / "votes.csv", folder / "model"
+    frame.to_csv(data, index=False)
+    run(
+        "fit", "llp", data, "--bag", "county", "--label", "share", "--drop", "voted", "--epochs", "3", "-q", "-o", model
+    )
+    return data, model
+
+
+def test_report_with_and_without_data(votes: tuple[Path, Path], tmp_path: Path) -> None:
+    data, model = votes
+    assert "wrote" in run("report", model, "-o", tmp_path / "short.html")
+    run("report", model, data, "--truth", "voted", "--title", "First & last", "-o", tmp_path / "long.html")
+    short, long = ((tmp_path / name).read_text() for name in ("short.html", "long.html"))
+    assert "votes.csv: 200 rows in 40 bags" in short
+    assert "<svg" in short
+    assert "First &amp; last" in long
+    assert "<b>party</b>" not in long
+    assert len(long) > len(short)
+    assert not list(tmp_path.glob("*.part*"))
+
+
+def test_report_of_a_long_table_takes_whole_bags(votes: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    data, model = votes
+    monkeypatch.setattr("kofn.tables._report.LIMIT", 23)
+    report = report_table(TableModel.load(model), data)
+    assert report.bags is not None
+    assert report.bags.sizes.tolist() == [5, 5, 5, 5]
+    assert ("Looked at", f"{data}: the first 20 of 200 rows") in report.facts
+
+
+def test_report_without_bags_in_the_data(votes: tuple[Path, Path], tmp_path: Path) -> None:
+    data, model = votes
+    pd.read_csv(data).drop(columns=["county", "share"]).to_csv(tmp_path / "rows.csv", index=False)
+    assert report_table(TableModel.load(model), tmp_path / "rows.csv").bags is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--truth", "voted"], "--truth is a column of DATA"),
+        (["missing.csv"], "missing.csv"),
+        (["-o", "."], "is a folder"),
+    ],
+    ids=["truth", "missing", "folder"],
+)
+def test_bad_input(votes: tuple[Path, Path], arguments: list[str], words: str, tmp_path: Path) -> None:
+    assert words in run("report", votes[1], *arguments, code=2)
+
+
+def test_demo(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    found = json.loads(run("demo", "-o", folder, "--epochs", 1, "-q", "--json"))
+    assert found["tasks"] == list(demo.TASKS)
+    assert set(found["methods"]) == set(demo.ROWS)
+    assert all(0 <= score <= 1 for scores in found["methods"].values() for score in scores if score is not None)
+    page = (folder / "report.html").read_text()
+    assert demo.TITLE in page
+    for name in ("llp", "mil", "pu"):
+        assert kofn.estimators.load(folder / name).history_
+    assert "method" in run("demo", "-o", folder, "--epochs", 1, "-q")
+
+
+def test_comparison_needs_no_more_than_its_fits() -> None:
+    fits = [demo.Fitted("count loss", task, None, 0.9) for task in range(3)]
+    table = demo.compare(fits)
+    assert list(table.methods[0].scores) == [0.9, 0.9, 0.9]
+    assert list(table.methods[1].scores) == [None, None, None]
+    assert isinstance(Report("", comparison=table), Report)
