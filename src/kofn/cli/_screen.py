@@ -37,7 +37,7 @@ def show_model(model: Any, path: Path) -> None:
 
 def show_measures(measures: Mapping[str, Any]) -> None:
     """Measures, one a line."""
-    from kofn.tables import WORDS
+    from kofn.tables._measures import WORDS
 
     for name, words in WORDS.items():
         if name in measures:
