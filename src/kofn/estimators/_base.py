@@ -35,6 +35,9 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     classes_: Array
     network_: nn.Module
+    history_: list[dict[str, float]]
+    best_epoch_: int | None
+    held_out_: NDArray[np.int64]
     module: Any
     loss: str
     hidden: Any

@@ -65,7 +65,8 @@ class LLPClassifier(CountClassifier):
         history_: a dict for each epoch: epoch, train_loss, val_loss, criterion.
         best_epoch_: the epoch whose weights were kept, None without validation.
         held_out_: (k,) bags that were validated on, by the order in which they first appear.
-        n_features_in_, feature_names_in_: as in scikit-learn.
+        n_features_in_: as in scikit-learn.
+        feature_names_in_: as in scikit-learn, of a DataFrame.
 
     Examples:
         >>> import numpy as np, kofn

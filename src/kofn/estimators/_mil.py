@@ -28,6 +28,8 @@ LOSSES = ("count", "max", "mean", "logsumexp", *ATTENTION)
 class MILClassifier(CountClassifier):
     """Learns to classify instances, and bags, from whether each bag has a positive instance.
 
+    The options of training, `hidden` to `random_state`, are those of `LLPClassifier`.
+
     Args:
         module: the network of instances: "mlp", another name of `kofn.models`, a `torch.nn.Module` (copied), or a
             factory of one. For attention: a `torch.nn.Sequential` that ends in a `kofn.models.Logit`, or an
@@ -35,9 +37,6 @@ class MILClassifier(CountClassifier):
         loss: "count", -log P(S >= 1) or -log P(S = 0); "max", "mean" or "logsumexp" of the instances; "attention" or
             "gated-attention" over their embeddings.
         positive_weight: factor for positive bags, or "balanced": negative bags over positive ones.
-        hidden, dropout, epochs, lr, weight_decay, l1, batch_size, max_instances, accumulate, validation_fraction,
-            patience, warm_start, device, precision, progress, checkpoint, trainer, random_state: as for
-            `LLPClassifier`.
 
     Attributes:
         classes_: the two classes; the second is positive.
@@ -45,7 +44,8 @@ class MILClassifier(CountClassifier):
         history_: a dict for each epoch: epoch, train_loss, val_loss, criterion.
         best_epoch_: the epoch whose weights were kept, None without validation.
         held_out_: (k,) bags that were validated on, by the order in which they first appear.
-        n_features_in_, feature_names_in_: as in scikit-learn.
+        n_features_in_: as in scikit-learn.
+        feature_names_in_: as in scikit-learn, of a DataFrame.
 
     Examples:
         >>> import numpy as np, kofn

@@ -22,6 +22,8 @@ LOSSES = ("count", "expectation", "upu", "nnpu", "cvir")
 class PUClassifier(CountClassifier):
     """Learns to classify from labelled positives and unlabelled instances of which a known fraction is positive.
 
+    The options of training, `hidden` to `random_state`, are those of `LLPClassifier`.
+
     Args:
         module: the network of instances: "mlp", another name of `kofn.models`, a `torch.nn.Module` (copied), or a
             factory of one.
@@ -36,8 +38,6 @@ class PUClassifier(CountClassifier):
         stopping: what makes an epoch the best: "loss", the validation loss; or "prior", the paper's rule, that as many
             unlabelled validation instances are taken for positive as the mixture says, which an untrained network may
             fulfil by chance when they are few.
-        hidden, dropout, epochs, lr, weight_decay, l1, accumulate, validation_fraction, patience, warm_start, device,
-            precision, progress, checkpoint, trainer, random_state: as for `LLPClassifier`.
 
     Attributes:
         classes_: the two classes; the second is positive.
@@ -46,7 +46,8 @@ class PUClassifier(CountClassifier):
         history_: a dict for each epoch: epoch, train_loss, val_loss, criterion.
         best_epoch_: the epoch whose weights were kept, None without validation.
         held_out_: (k,) rows that were validated on.
-        n_features_in_, feature_names_in_: as in scikit-learn.
+        n_features_in_: as in scikit-learn.
+        feature_names_in_: as in scikit-learn, of a DataFrame.
 
     Examples:
         >>> import numpy as np, kofn
