@@ -139,11 +139,9 @@ class PUClassifier(CountClassifier):
         chosen, held = hold_out(labeled, self.validation_fraction, seed)
         # Both kinds must be there to validate: a stratum may be too small to give any.
         valid = len(held) > 0 and bool(labeled[held].any()) and not bool(labeled[held].all())
-        if not valid:
-            chosen, held = torch.arange(len(labeled)), held[:0]
-        self.held_out_ = held.numpy()
+        self.held_out_ = held.numpy() if valid else held[:0].numpy()
         self._train(
-            PUDataset(instances[chosen], labeled[chosen]),
+            PUDataset(instances[chosen], labeled[chosen]) if valid else PUDataset(instances, labeled),  # no copy
             PUDataset(instances[held], labeled[held]) if valid else None,
             self._objective(mixture),
             batches={"batch_size": self._bag_size(int((~labeled).sum()))},
