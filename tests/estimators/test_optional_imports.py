@@ -36,6 +36,7 @@ import tempfile, numpy as np
 model = kofn.LLPClassifier(hidden=())  # as if it had been trained elsewhere
 model.network_, model.instance_shape_, model.seed_ = model._new_network((2,)), (2,), 0
 model.classes_, model.n_features_in_, model.history_, model.best_epoch_ = np.array([0, 1]), 2, [], None
+model.held_out_ = np.array([], int)
 with tempfile.TemporaryDirectory() as folder:
     model.save(folder + "/model")
     print(kofn.estimators.load(folder + "/model").predict_bag_proba(np.zeros((4, 2)), [0, 0, 1, 1]).shape)
