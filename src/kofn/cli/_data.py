@@ -82,6 +82,8 @@ def get(
     else:
         where = f" written to {output}" if output else ""
         typer.echo(f"{name}: {rows:,} rows of {' x '.join(map(str, shape))}, {', '.join(data.classes)}{where}")
+        if bag_size is not None:
+            typer.echo(f"next       kofn fit llp {output} --bag bag --label proportion --drop truth -o model")
 
 
 def _load(name: str, root: Path | None, seed: int) -> Any:
