@@ -51,6 +51,15 @@ LAYERS = [
     ["estimators._base"],
     ["estimators._llp", "estimators._mil", "estimators._pu", "estimators._search"],
     ["estimators"],
+    ["experiments._published", "experiments._outcome", "experiments._recipes"],
+    ["experiments._cells"],
+    ["experiments._llp", "experiments._mil", "experiments._pu", "experiments._colon", "experiments._records"],
+    ["experiments._figure_runs", "experiments._summary"],
+    ["experiments._run", "experiments._figures"],
+    ["experiments._grid", "experiments._report"],
+    ["experiments._reproduce"],
+    ["experiments"],
+    ["experiments.__main__"],
 ]
 DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
 
