@@ -31,7 +31,7 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     instances, bags, labels = load()
     folds = _checks.extra("sklearn.model_selection", "train").StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     train, test = list(folds.split(np.zeros(len(labels)), labels.numpy()))[cell["fold"]]
-    network = nn.Sequential(Augmented(), *models.build({"name": recipe["module"]}))
+    network = nn.Sequential(Augmented(), *models.build({"name": recipe["module"]}).children())
     model = MILClassifier(network, random_state=seed, **{k: v for k, v in recipe.items() if k != "module"})
     model.fit(*rows(instances, bags.select(train), labels[train]))
     X, _, groups = rows(instances, bags.select(test), labels[test])  # noqa: N806

@@ -60,7 +60,7 @@ def fitted(data: str, recipe: Recipe, seed: int) -> tuple[Any, Labelled, Tensor,
     setting = SETTINGS[data]
     train, test = (two_classes(part, setting) for part in load("cifar" if "cifar" in data else "mnist"))
     generator = torch.Generator().manual_seed(seed)
-    split = {"mixture": MIXTURE, "generator": generator}
+    split: dict[str, Any] = {"mixture": MIXTURE, "generator": generator}
     task = datasets.make_pu_split(train.labels, positives=setting.labeled, unlabeled=setting.unlabeled, **split)
     chosen = datasets.make_pu_split(test.labels, positives=1, unlabeled=setting.test, **split).unlabeled
     options = dict(recipe)

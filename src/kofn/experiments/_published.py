@@ -1,7 +1,7 @@
 """The numbers of the paper's tables, as printed: mean and spread of each cell.
 
-Each line is: data set | setting | method | mean spread, mean spread, ... in the order of the table's columns. The tables
-of MIL print standard errors, those of LLP and PU standard deviations. The paper prints no numbers for the curves of
+Each line is: data set | setting | method | mean spread, mean spread, ... in the order of the table's columns. MIL
+tables print standard errors, those of LLP and PU standard deviations. The paper prints no numbers for the curves of
 small data.
 
 Reference:

@@ -50,7 +50,7 @@ def llp(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
     if method == "LMMCM":
         return {"landmarks": None if preset == "paper" else 1024}
     data, size = cell["data"], cell["bag_size"]
-    common = {"loss": LOSSES[method], "hidden": [2048, 64] if data == "adult" else [2048]}
+    common: Recipe = {"loss": LOSSES[method], "hidden": [2048, 64] if data == "adult" else [2048]}
     common |= {"weight_decay": 1e-3, "l1": 0.0 if method == "PL" else 1e-3, "held_out": 0.125, "stop": "best"}
     if preset == "paper":
         common |= {"lr": 1e-5 if data == "adult" else 1e-4, "epochs": 10000, "batch_size": 128}
