@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     instances, bags, labels = load()
     folds = _checks.extra("sklearn.model_selection", "train").StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     train, test = list(folds.split(np.zeros(len(labels)), labels.numpy()))[cell["fold"]]
-    network = nn.Sequential(Augmented(), *models.build({"name": recipe["module"]}).children())
+    network = partial(augmented, recipe["module"])  # a factory: the estimator makes it from its seed
     model = MILClassifier(network, random_state=seed, **{k: v for k, v in recipe.items() if k != "module"})
     model.fit(*rows(instances, bags.select(train), labels[train]))
     X, _, groups = rows(instances, bags.select(test), labels[test])  # noqa: N806
@@ -50,6 +50,11 @@ def load() -> tuple[Tensor, Bags, Tensor]:
     colon = datasets.load_colon()
     kept = torch.tensor([name != LEFT_OUT for name in colon.bags.names])
     return colon.instances, colon.bags.select(kept), colon.bag_labels[kept]
+
+
+def augmented(name: str) -> nn.Sequential:
+    """A new network that sees its training patches augmented."""
+    return nn.Sequential(Augmented(), *models.build({"name": name}).children())
 
 
 class Augmented(nn.Module):

@@ -58,14 +58,19 @@ def llp(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
         if method == "CL" and data == "magic" and size == 512 and cell["setting"] != "[0,1]":
             common |= {"stop": "last", "epochs": 2000}
         return common
-    return common | {"lr": 1e-3, "batch_size": max(1024 // size, 8)} | FAST_LLP[data]
+    common |= {"batch_size": max(1024 // size, 2)} | FAST_LLP[data]
+    if data == "adult" and method == "CL":
+        common["l1"] = {8: 2e-3, 32: 3e-3}.get(size, 5e-3)  # the fewer bags, the more regular
+    elif method == "CL":
+        common["l1"] = 1e-4
+    return common
 
 
-# Found on rows of the training files that are in no bag; see docs. On MAGIC the validation loss is smallest long before
-# the ranking of instances is best, so that a fixed number of epochs is trained.
+# Found on rows of the training files that are in no bag. On MAGIC the validation loss is smallest long before the
+# ranking of instances is best, so that a fixed number of epochs is trained, on 87.5 % of the bags as before.
 FAST_LLP: dict[str, Recipe] = {
-    "adult": {"epochs": 80},
-    "magic": {"epochs": 160, "stop": "last"},
+    "adult": {"lr": 1e-3, "epochs": 80},
+    "magic": {"lr": 3e-3, "epochs": 120, "weight_decay": 0.0, "stop": "last"},
 }
 
 
