@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kofn.experiments import Run, _grid, _run
+from kofn.experiments import Run, _run
 from kofn.experiments._outcome import Outcome
+from kofn.experiments._recipes import recipe
 
 
 def made_up(cell: Any, method: str, recipe: Any, seed: int) -> Outcome:
@@ -34,7 +35,7 @@ def slow_grid(results: str) -> None:
 
 def record(run: Run, **metrics: float) -> dict[str, Any]:
     """A whole record."""
-    facts: dict[str, Any] = {"config": _grid.recipe(run.table, run.cell, run.method, run.preset), "metrics": metrics}
+    facts: dict[str, Any] = {"config": recipe(run.table, run.cell, run.method, run.preset), "metrics": metrics}
     return run.facts | facts | {"seconds": 2.0, "versions": {}, "machine": {}, "curve": []}
 
 
