@@ -51,7 +51,7 @@ LAYERS = [
     ["estimators._base"],
     ["estimators._llp", "estimators._mil", "estimators._pu", "estimators._search"],
     ["estimators"],
-    ["experiments._published", "experiments._outcome", "experiments._recipes"],
+    ["experiments._published", "experiments._outcome", "experiments._recipes", "experiments._words"],
     ["experiments._cells"],
     ["experiments._llp", "experiments._mil", "experiments._pu", "experiments._colon", "experiments._records"],
     ["experiments._figure_runs", "experiments._summary"],

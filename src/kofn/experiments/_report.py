@@ -11,27 +11,9 @@ from kofn import _checks
 from kofn.experiments._cells import TABLES
 from kofn.experiments._figures import figures
 from kofn.experiments._records import gathered
-from kofn.experiments._summary import header, line, summary
+from kofn.experiments._summary import header, lines, summary
+from kofn.experiments._words import CAPTIONS, LEGEND, PROTOCOLS, TITLES
 
-TITLES = {
-    "llp": "Label proportions: AUC of test instances, mean ± standard deviation",
-    "mil": 'Bags of MNIST digits: "AUC" of test bags, mean ± standard error',
-    "mil-instance": 'Bags of MNIST digits: accuracy and "AUC" of test instances, mean ± standard error',
-    "mil-small": 'Few bags of MNIST digits: "AUC" of test bags, mean ± standard error',
-    "colon": "Colon cancer: test bags of ten folds, mean ± standard error",
-    "pu": "Positive and unlabelled: accuracy on unlabelled test images in percent, mean ± standard deviation",
-}
-CAPTIONS = {
-    "dynamic-programming": "The law of the count of three instances, built up one by one.",
-    "small-data": "Few training bags: test AUC (of rounded predictions) with standard errors.",
-    "test-bag": "A test bag and the probability of each image to be a nine; above one half framed.",
-    "count-law": "MNIST17: the mean predicted law of the count of five test bags of 100 images, and the binomial.",
-}
-LEGEND = (
-    "Ours beside the published numbers. The sign says where ours is: = within one published spread, + above, - below; "
-    "a star marks a significant difference (Welch's t-test, p < 0.05). Seconds are those of one run on one thread. "
-    '"auc_rounded" is the "AUC" of the paper\'s MIL code, taken of rounded predictions.'
-)
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>kofn: the paper's tables, run again</title>
 <style>
@@ -43,6 +25,7 @@ td, th { padding: 0.15em 0.8em; text-align: left; border-bottom: 1px solid #ddd 
 <h1>The paper's tables, run again</h1>
 <p>Preset: {{ preset }}. {{ legend }}</p>
 {% for part in tables %}<h2>{{ part.title }}</h2>
+<p>{{ part.protocol }}</p>
 <p>{{ part.recorded }} of {{ part.lines | length }} rows have records.</p>
 <table><tr>{% for name in part.header %}<th>{{ name }}</th>{% endfor %}</tr>
 {% for words in part.lines %}<tr{% if "not run" in words %} class="not-run"{% endif %}>
@@ -96,9 +79,9 @@ def report(
 
 def _table(table: str, results: str | os.PathLike[str], preset: str) -> dict[str, Any]:
     rows = summary(table, results=results, preset=preset)
-    lines = [line(row) for row in rows]
     recorded = sum(bool(row.values) for row in rows)
-    return {"title": TITLES[table], "header": header(table), "lines": lines, "recorded": recorded}
+    told = {"title": TITLES[table], "protocol": PROTOCOLS[table], "header": header(table)}
+    return told | {"lines": lines(rows), "recorded": recorded}
 
 
 def _markdown(tables: list[dict[str, Any]], shown: list[dict[str, Any]], preset: str) -> str:
@@ -106,9 +89,8 @@ def _markdown(tables: list[dict[str, Any]], shown: list[dict[str, Any]], preset:
     for table in tables:
         words = [table["header"], ["---"] * len(table["header"]), *table["lines"]]
         body = "\n".join("| " + " | ".join(line) + " |" for line in words)
-        parts.append(
-            f"## {table['title']}\n\n{table['recorded']} of {len(table['lines'])} rows have records.\n\n{body}"
-        )
+        count = f"{table['recorded']} of {len(table['lines'])} rows have records."
+        parts.append("\n\n".join([f"## {table['title']}", table["protocol"], count, body]))
     for figure in shown:
         picture = f"![{figure['caption']}]({figure['file']})" if figure["file"] else "not run"
         parts.append(f"## Figure: {figure['name']}\n\n{picture}\n\n{figure['caption']}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
@@ -128,14 +128,29 @@ def header(table: str) -> list[str]:
     return [*keys, "method", "metric", "ours", "published", "difference", "", "seeds", "seconds"]
 
 
-def line(row: Row) -> list[str]:
+def leaders(rows: Sequence[Row]) -> set[int]:
+    """Places of the rows whose method has the highest mean of its cell and metric, where two methods or more ran."""
+    groups: dict[Any, list[int]] = {}
+    for place, row in enumerate(rows):
+        if row.values:
+            groups.setdefault((_key(row.entry.cell, ""), row.metric), []).append(place)
+    return {max(places, key=lambda place: rows[place].mean) for places in groups.values() if len(places) > 1}
+
+
+def lines(rows: Sequence[Row]) -> list[list[str]]:
+    """Rows as words; the best of the methods that were run in a cell is marked ▲."""
+    best = leaders(rows)
+    return [line(row, best=place in best) for place, row in enumerate(rows)]
+
+
+def line(row: Row, *, best: bool = False) -> list[str]:
     """A row as words, "not run" where there is no record."""
     digits = 2 if row.entry.table in PERCENT else 4
     printed = f"{row.published[0]:.{digits}f} ± {row.published[1]:.{digits}f}" if row.published else "none"
     names = [*map(str, row.entry.cell.values()), row.entry.method, row.metric]
     if not row.values:
         return [*names, "not run", printed, "", "", "0", ""]
-    ours = f"{row.mean:.{digits}f}" + (f" ± {row.spread:.{digits}f}" if len(row.values) > 1 else "")
+    ours = f"{row.mean:.{digits}f}" + (f" ± {row.spread:.{digits}f}" if len(row.values) > 1 else "") + " ▲" * best
     apart = f"{row.difference:+.{digits}f}" if row.published else ""
     seeds = f"{len(row.values)}" + (f" ({row.folds} folds)" if row.entry.folds else "")
     return [*names, ours, printed, apart, row.mark, seeds, f"{row.seconds:.0f}"]
@@ -144,5 +159,5 @@ def line(row: Row) -> list[str]:
 def markdown(table: str, *, results: str | os.PathLike[str] = "results", preset: str = "fast") -> str:
     """A table in Markdown."""
     found = [header(table), ["---"] * len(header(table))]
-    found += [line(row) for row in summary(table, results=results, preset=preset)]
+    found += lines(summary(table, results=results, preset=preset))
     return "".join("| " + " | ".join(words) + " |\n" for words in found)
