@@ -70,6 +70,15 @@ def test_markdown_and_a_deleted_record(tmp_path: Path) -> None:
     assert markdown("llp", results=tmp_path).count("not run") == 72
 
 
+def test_the_best_of_a_cell_is_marked(tmp_path: Path) -> None:
+    put(tmp_path, "llp", ADULT, "CL", 0.8990)
+    assert "▲" not in markdown("llp", results=tmp_path)  # of one method nothing is said
+    put(tmp_path, "llp", ADULT, "PL", 0.8991)
+    text = markdown("llp", results=tmp_path)
+    assert text.count("▲") == 1
+    assert "0.8991 ▲" in line_of(text, "adult", "[0,1]", 8, "PL")
+
+
 def test_standard_errors_and_percent(tmp_path: Path) -> None:
     put(tmp_path, "mil", {"data": "mnist", "setting": "N(10,2)", "bags": 50}, "CL", 0.8, 0.9, metric="auc_rounded")
     assert "0.8500 ± 0.0500" in line_of(markdown("mil", results=tmp_path), "mnist", "N(10,2)", 50, "CL")
