@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,10 +70,11 @@ def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_landmarks() -> None:
     """All instances as landmarks are the exact machine; a part of them comes close, and is the same twice."""
     x, proportions, offsets, y = two_clouds()
-    exact = Machine().fit(x, proportions, offsets)
-    every = Machine(landmarks=len(x)).fit(x, proportions, offsets)
+    one: dict[str, Any] = {"penalties": (0.01,)}  # choosing is noisy, and tested above
+    exact = Machine(**one).fit(x, proportions, offsets)
+    every = Machine(**one, landmarks=len(x)).fit(x, proportions, offsets)
     np.testing.assert_array_equal(every.decision_function(x), exact.decision_function(x))
-    part, again = (Machine(landmarks=60, random_state=3).fit(x, proportions, offsets) for _ in range(2))
+    part, again = (Machine(**one, landmarks=60, random_state=3).fit(x, proportions, offsets) for _ in range(2))
     np.testing.assert_array_equal(part.decision_function(x), again.decision_function(x))
     assert (part.predict(x) == y).mean() > 0.93
     assert np.corrcoef(part.decision_function(x), exact.decision_function(x))[0, 1] > 0.99
