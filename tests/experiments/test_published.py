@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import child_processes
 import pytest
 
 from kofn.experiments import METHODS, METRICS, PRESETS, SEEDS, TABLES, Cell, Run, cells, runs
@@ -119,6 +120,13 @@ def test_default_seeds_are_the_papers() -> None:
 def test_errors(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         runs("llp", **options)  # type: ignore[arg-type]
+
+
+def test_the_import_is_light() -> None:
+    """Training, drawing and clusters are imported when they are used."""
+    heavy = "{'sklearn', 'lightning', 'matplotlib', 'joblib', 'rich', 'jinja2', 'distributed', 'pandas'}"
+    script = f"import kofn.experiments; print(sorted({heavy} & set(sys.modules)))"
+    assert child_processes.finish(child_processes.start(script)).strip() == "[]"
 
 
 def test_unknown_table() -> None:

@@ -44,7 +44,7 @@ def reproduce(
 
     Raises:
         ValueError: an unknown table, preset, or word of `only`.
-        FileNotFoundError, RuntimeError: runs that failed; the others are recorded.
+        RuntimeError: runs that failed, and why; the others are recorded.
     """
     _checks.option("table", table, (*TABLES, "all"))
     words = [only] if isinstance(only, str) else list(only or [])
