@@ -34,7 +34,7 @@ def example(recipe: Recipe, seed: int) -> Outcome:
 
 def nines_in_a_bag(recipe: Recipe, seed: int) -> Outcome:
     """The first positive test bag with two nines: its images, digits and probabilities to be a nine."""
-    model, test, _, instances = _mil.fitted({"setting": "N(10,2)", "bags": TRAINING_BAGS}, recipe, seed)
+    model, test = _mil.fitted({"setting": "N(10,2)", "bags": TRAINING_BAGS}, recipe, seed)
     nines = test.bags.sum(test.instance_labels)
     bag = int((nines == 2).nonzero()[0, 0])
     start, end = test.bags.offsets[bag : bag + 2].tolist()
@@ -44,7 +44,7 @@ def nines_in_a_bag(recipe: Recipe, seed: int) -> Outcome:
     shown = {
         "images": base64.b64encode(zlib.compress(images.numpy().tobytes(), 9)).decode(),
         "digits": digits.labels[which].tolist(),
-        "probabilities": torch.sigmoid(torch.from_numpy(instances[start:end])).tolist(),
+        "probabilities": model.predict_proba(digits.instances[which])[:, 1].tolist(),
     }
     return Outcome(shown, model.history_)
 

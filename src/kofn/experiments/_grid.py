@@ -136,7 +136,7 @@ def _shown(total: int, done: int, progress: bool) -> Iterator[Any]:
         task = bar.add_task("runs", total=total, completed=done)
 
         def tell(outcome: Done) -> None:
-            bar.console.print(_line(outcome), markup=False, highlight=False)
+            bar.console.print(_line(outcome), markup=False, highlight=False, soft_wrap=True)
             bar.advance(task)
 
         yield tell

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from kofn import datasets
+from kofn import datasets, metrics
 from kofn.datasets import Labelled, MILTask, Splits
 from kofn.experiments._outcome import Outcome, measured
 from kofn.experiments._recipes import Recipe
@@ -25,15 +25,18 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
 
     The instances of the test bags are scored by the methods that classify instances.
     """
-    model, test, scores, instances = fitted(cell, recipe, seed)
-    found = measured(test.bag_labels, scores, METRICS)
-    if "Attention" not in method:
-        found |= measured(test.instance_labels[test.bags.index], instances, METRICS, prefix="instance_")
+    model, test = fitted(cell, recipe, seed)
+    X, _, groups = test.rows(load().test.instances)  # noqa: N806
+    if "Attention" in method:
+        return Outcome(measured(test.bag_labels, model.bag_decision_function(X, groups), METRICS), model.history_)
+    logits = torch.from_numpy(model.decision_function(X))
+    found = measured(test.bag_labels, metrics.bag_scores(logits, offsets=test.bags.offsets), METRICS)
+    found |= measured(test.instance_labels[test.bags.index], logits, METRICS, prefix="instance_")
     return Outcome(found, model.history_)
 
 
-def fitted(cell: Mapping[str, Any], recipe: Recipe, seed: int) -> tuple[Any, MILTask, Any, Any]:
-    """A trained classifier, the test bags, their log-odds and those of their instances, one bag after the other."""
+def fitted(cell: Mapping[str, Any], recipe: Recipe, seed: int) -> tuple[Any, MILTask]:
+    """A trained classifier, and the test bags."""
     from kofn.estimators import MILClassifier
 
     digits = load()
@@ -41,9 +44,7 @@ def fitted(cell: Mapping[str, Any], recipe: Recipe, seed: int) -> tuple[Any, MIL
     train = draw(digits.train, cell["setting"], cell["bags"], generator)
     test = draw(digits.test, cell["setting"], TEST_BAGS, generator)
     X, y, groups = train.rows(digits.train.instances)  # noqa: N806
-    model = MILClassifier(random_state=seed, **recipe).fit(X, y, groups=groups)
-    X, _, groups = test.rows(digits.test.instances)  # noqa: N806
-    return model, test, model.bag_decision_function(X, groups), model.decision_function(X)
+    return MILClassifier(random_state=seed, **recipe).fit(X, y, groups=groups), test
 
 
 def draw(digits: Labelled, law: str, bags: int, generator: torch.Generator) -> MILTask:
