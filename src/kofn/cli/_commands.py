@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kofn.cli import _data, _demo, _evaluate, _fit, _info, _predict, _report
+from kofn.cli import _data, _demo, _evaluate, _fit, _info, _predict, _report, _reproduce
 from kofn.cli._app import PLAIN, Commands
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("info")(_info.info)
 app.add_typer(_data.app, name="data")
 app.command("report")(_report.report)
 app.command("demo")(_demo.demo)
+app.command("reproduce")(_reproduce.reproduce)
 
 
 def _version(wanted: bool) -> None:

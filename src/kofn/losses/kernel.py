@@ -28,7 +28,9 @@ class MutualContaminationKernelMachine:
         gamma: width of the kernel; "scale" is 1 / (features * variance of X), as in scikit-learn.
         penalties: the ridge penalties to choose from.
         folds: number of folds of pairs; with fewer pairs, each pair is a fold.
-        random_state: seed of the folds.
+        landmarks: so many instances, drawn at random, are the x_i of f (Nystroem's approximation): the cost falls from
+            m^3 to m landmarks^2. None takes all, as published.
+        random_state: seed of the folds and of the landmarks.
 
     Attributes:
         penalty_: the chosen penalty.
@@ -48,6 +50,7 @@ class MutualContaminationKernelMachine:
     gamma: float | str = "scale"
     penalties: Sequence[float] = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
     folds: int = 5
+    landmarks: int | None = None
     random_state: int = 0
     penalty_: float = field(init=False, repr=False)
     scores_: dict[float, float] = field(init=False, repr=False)
@@ -66,7 +69,10 @@ class MutualContaminationKernelMachine:
         self._x: Array = np.asarray(X, dtype=np.float64)
         spread = float(self._x.var()) or 1.0
         self._gamma = 1.0 / (self._x.shape[1] * spread) if self.gamma == "scale" else float(self.gamma)
-        kernel, bags = self._kernel(self._x), _Bags(proportions, offsets)
+        bags, everything = _Bags(proportions, offsets), self._x
+        self._centres = self._choose(len(everything))
+        self._x = everything[self._centres]
+        kernel = self._kernel(everything)
         self.scores_ = dict.fromkeys(map(float, self.penalties), 0.0)
         if len(self.scores_) > 1:
             shuffled = bags.pairs[np.random.default_rng(self.random_state).permutation(len(bags.pairs))]
@@ -79,8 +85,8 @@ class MutualContaminationKernelMachine:
             for held_out in np.array_split(np.arange(len(shuffled)), folds):
                 self._score(kernel, bags, np.delete(shuffled, held_out, axis=0), shuffled[held_out])
         self.penalty_ = min(self.scores_, key=self.scores_.__getitem__)
-        rows, (self._weights,) = _fit(kernel, bags, bags.pairs, [self.penalty_])
-        self._x = self._x[rows]
+        used, (self._weights,) = _fit(kernel, self._centres, bags, bags.pairs, [self.penalty_])
+        self._x = self._x[used]
         return self
 
     def decision_function(self, X: ArrayLike) -> Array:  # noqa: N803
@@ -92,15 +98,23 @@ class MutualContaminationKernelMachine:
         """1 where f(x) > 0, else 0."""
         return (self.decision_function(X) > 0).astype(np.int64)
 
+    def _choose(self, instances: int) -> NDArray[np.int64]:
+        """Positions of the centres, ascending."""
+        if self.landmarks is None:
+            return np.arange(instances)
+        _checks.whole_number("landmarks", self.landmarks, low=1)
+        order = np.random.default_rng(self.random_state).permutation(instances)
+        return np.sort(order[: self.landmarks])
+
     def _kernel(self, rows: Array) -> Array:
         values: Array = _checks.extra("sklearn.metrics.pairwise", "train").rbf_kernel(rows, self._x, gamma=self._gamma)
         return values
 
     def _score(self, kernel: Array, bags: _Bags, train: NDArray[np.int64], held_out: NDArray[np.int64]) -> None:
         """Add to each penalty's score its loss on the pairs held out."""
-        rows, solutions = _fit(kernel, bags, train, list(self.scores_))
+        used, solutions = _fit(kernel, self._centres, bags, train, list(self.scores_))
         for penalty, weights in zip(self.scores_, solutions, strict=True):
-            value, _ = bags.loss(kernel[:, rows] @ weights, held_out)
+            value, _ = bags.loss(kernel[:, used] @ weights, held_out)
             self.scores_[penalty] += value * len(held_out) / len(bags.pairs)
 
 
@@ -127,24 +141,34 @@ class _Bags:
 
 
 def _fit(
-    kernel: Array, bags: _Bags, pairs: NDArray[np.int64], penalties: Sequence[float]
+    kernel: Array,
+    centres: NDArray[np.int64],
+    bags: _Bags,
+    pairs: NDArray[np.int64],
+    penalties: Sequence[float],
 ) -> tuple[NDArray[np.int64], list[Array]]:
-    """The instances of the pairs, and their weights for each penalty.
+    """Which columns of the kernel (m, c) are instances of the pairs, and their weights for each penalty.
 
-    With K = L L' and f = L w, |f|^2 is |w|^2: as well conditioned as the loss is. Then a = L'^-1 w.
+    With K = L L' over these centres and w = L'a, |f|^2 = a'Ka is |w|^2: as well conditioned as the loss is. The scores
+    of the rows are K_rows a = (L^-1 K_rows')' w, which is L w where every row is a centre.
     """
     linalg, minimize = _checks.extra("scipy.linalg", "train"), _checks.extra("scipy.optimize", "train").minimize
     rows = bags.rows(pairs)
-    lower: Array = linalg.cholesky(kernel[np.ix_(rows, rows)] + RIDGE_OF_ROUNDING * np.eye(len(rows)), lower=True)
+    used: NDArray[np.int64] = np.isin(centres, rows).nonzero()[0]
+    square = kernel[np.ix_(centres[used], used)]
+    lower: Array = linalg.cholesky(square + RIDGE_OF_ROUNDING * np.eye(len(used)), lower=True)
+    basis = lower
+    if len(used) < len(rows):
+        basis = np.ascontiguousarray(linalg.solve_triangular(lower, kernel[np.ix_(rows, used)].T, lower=True).T)
     scores = np.zeros(len(kernel))
 
     def objective(w: Array, penalty: float) -> tuple[float, Array]:
-        scores[rows] = lower @ w
+        scores[rows] = basis @ w
         value, slope = bags.loss(scores, pairs)
-        return value + penalty * float(w @ w), lower.T @ slope[rows] + 2 * penalty * w
+        return value + penalty * float(w @ w), basis.T @ slope[rows] + 2 * penalty * w
 
-    solutions, w = [], np.zeros(len(rows))
+    solutions, w = [], np.zeros(len(used))
     for penalty in penalties:  # each starts where the one before ended
         w = minimize(objective, w, args=(penalty,), jac=True, method="L-BFGS-B").x
         solutions.append(linalg.solve_triangular(lower, w, lower=True, trans="T"))
-    return rows, solutions
+    return used, solutions

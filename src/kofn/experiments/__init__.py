@@ -1,0 +1,33 @@
+"""The paper's tables as data, one run of a cell, the grid of runs, and the report made of the records."""
+
+from kofn.experiments._cells import FOLDS, METHODS, METRICS, PRESETS, SEEDS, TABLES, Cell, Run, cells, runs
+from kofn.experiments._figures import figures
+from kofn.experiments._grid import run_grid
+from kofn.experiments._records import collect, gathered
+from kofn.experiments._report import report
+from kofn.experiments._reproduce import reproduce
+from kofn.experiments._run import run_cell
+from kofn.experiments._summary import Row, markdown, summary
+
+__all__ = [
+    "FOLDS",
+    "METHODS",
+    "METRICS",
+    "PRESETS",
+    "SEEDS",
+    "TABLES",
+    "Cell",
+    "Row",
+    "Run",
+    "cells",
+    "collect",
+    "figures",
+    "gathered",
+    "markdown",
+    "report",
+    "reproduce",
+    "run_cell",
+    "run_grid",
+    "runs",
+    "summary",
+]

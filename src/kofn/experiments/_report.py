@@ -1,0 +1,107 @@
+"""The report: every table and figure, as Markdown for the docs and as one HTML page."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+from typing import Any
+
+from kofn import _checks
+from kofn.experiments._cells import TABLES
+from kofn.experiments._figures import figures
+from kofn.experiments._records import gathered
+from kofn.experiments._summary import header, lines, summary
+from kofn.experiments._words import CAPTIONS, LEGEND, PROTOCOLS, TITLES
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>kofn: the paper's tables, run again</title>
+<style>
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+td, th { padding: 0.15em 0.8em; text-align: left; border-bottom: 1px solid #ddd }
+.not-run { color: #999 } img { max-width: 100% }
+</style></head><body>
+<h1>The paper's tables, run again</h1>
+<p>Preset: {{ preset }}. {{ legend }}</p>
+{% for part in tables %}<h2>{{ part.title }}</h2>
+<p>{{ part.protocol }}</p>
+<p>{{ part.recorded }} of {{ part.lines | length }} rows have records.</p>
+<table><tr>{% for name in part.header %}<th>{{ name }}</th>{% endfor %}</tr>
+{% for words in part.lines %}<tr{% if "not run" in words %} class="not-run"{% endif %}>
+{%- for word in words %}<td>{{ word }}</td>{% endfor %}</tr>
+{% endfor %}</table>
+{% endfor %}{% for figure in figures %}<h2>Figure: {{ figure.name }}</h2>
+{% if figure.data %}<img alt="{{ figure.caption }}" src="data:image/png;base64,{{ figure.data }}">{% else %}
+<p class="not-run">not run</p>{% endif %}
+<p>{{ figure.caption }}</p>
+{% endfor %}</body></html>
+"""
+
+
+def report(
+    results: str | os.PathLike[str] = "results", out: str | os.PathLike[str] = "results/report", *, preset: str = "fast"
+) -> list[Path]:
+    """Write ``reproduction.md``, ``reproduction.html`` and the figures from the records.
+
+    Args:
+        results: the folder with the ``TABLE.jsonl`` files.
+        out: folder for the report.
+        preset: whose records are shown.
+
+    Returns:
+        The files written: the Markdown, the page, then the figures.
+
+    Raises:
+        ValueError: a file of records that cannot be read; nothing is written then.
+    """
+    for table in TABLES:
+        gathered(results, table)  # a damaged file is told before anything is written
+    tables = [_table(table, results, preset) for table in TITLES]
+    folder = Path(out)
+    drawn = figures(results, folder, preset=preset)
+    shown = [
+        {
+            "name": name,
+            "caption": caption,
+            "data": _picture(drawn.get(name)),
+            "file": drawn[name].name if name in drawn else "",
+        }
+        for name, caption in CAPTIONS.items()
+    ]
+    environment = _checks.extra("jinja2", "experiments").Environment(autoescape=True)
+    page = environment.from_string(PAGE).render(tables=tables, figures=shown, preset=preset, legend=LEGEND)
+    written = [folder / "reproduction.md", folder / "reproduction.html"]
+    _write(written[0], _markdown(tables, shown, preset))
+    _write(written[1], page)
+    return written + list(drawn.values())
+
+
+def _table(table: str, results: str | os.PathLike[str], preset: str) -> dict[str, Any]:
+    rows = summary(table, results=results, preset=preset)
+    recorded = sum(bool(row.values) for row in rows)
+    told = {"title": TITLES[table], "protocol": PROTOCOLS[table], "header": header(table)}
+    return told | {"lines": lines(rows), "recorded": recorded}
+
+
+def _markdown(tables: list[dict[str, Any]], shown: list[dict[str, Any]], preset: str) -> str:
+    parts = [f"Preset: {preset}. {LEGEND}"]
+    for table in tables:
+        words = [table["header"], ["---"] * len(table["header"]), *table["lines"]]
+        body = "\n".join("| " + " | ".join(line) + " |" for line in words)
+        count = f"{table['recorded']} of {len(table['lines'])} rows have records."
+        parts.append("\n\n".join([f"## {table['title']}", table["protocol"], count, body]))
+    for figure in shown:
+        picture = f"![{figure['caption']}]({figure['file']})" if figure["file"] else "not run"
+        parts.append(f"## Figure: {figure['name']}\n\n{picture}\n\n{figure['caption']}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _picture(path: Path | None) -> str:
+    return "" if path is None else base64.b64encode(path.read_bytes()).decode()
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, path)

@@ -1,0 +1,112 @@
+"""One short run of each kind of task, on the real data where they are; the same seed gives the same record."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kofn import counts
+from kofn.experiments import Run, _mil, _recipes, _run, run_cell
+from kofn.experiments._records import KEYS
+
+MNIST = {"data": "mnist", "setting": "N(5,1)", "bags": 10}
+PU = {"data": "mnist17", "setting": "mixture 0.5"}
+LLP = {"data": "magic", "setting": "[0,1/2]", "bag_size": 512}
+KINDS = [
+    ("magic", Run("llp", LLP, "CL", "fast", 1), {"auc"}),
+    ("magic", Run("llp", LLP | {"setting": "[1/2,1]"}, "PL", "paper", 1), {"auc", "best_epoch"}),
+    ("magic", Run("llp", LLP, "LMMCM", "fast", 1), {"auc", "penalty", "landmarks"}),
+    ("MNIST/raw", Run("mil-small", MNIST, "Gated Attention", "fast", 1), {"auc", "auc_rounded", "accuracy"}),
+    (
+        "MNIST/raw",
+        Run("mil-instance", MNIST, "Instance-Max", "fast", 1),
+        {"auc", "auc_rounded", "accuracy", "bag_auc", "bag_auc_rounded", "bag_accuracy"},
+    ),
+    ("MNIST/raw", Run("pu", PU, "CL", "fast", 1), {"accuracy", "accuracy_all"}),
+    ("MNIST/raw", Run("pu", PU, "CL-expect", "paper", 1), {"accuracy", "accuracy_all", "best_epoch"}),
+    ("MNIST/raw", Run("pu", PU, "CVIR", "fast", 1), {"accuracy", "accuracy_all"}),
+    (
+        "CRCHistoPhenotypes_2016_04_28",
+        Run("colon", {"data": "colon", "setting": "10-fold", "fold": 9}, "CL", "fast", 1),
+        {"accuracy", "auc", "auc_rounded", "f1", "precision", "recall"},
+    ),
+]
+
+
+def need(folder: str) -> None:
+    place = os.environ.get("KOFN_DATA")
+    if place is None or not (Path(place) / folder).is_dir():
+        pytest.skip(f"there is no folder {folder} in $KOFN_DATA ({place or 'not set'})")
+
+
+def small(table: str, cell: Any, method: str, preset: str) -> dict[str, Any]:
+    """The recipe with few epochs and small networks."""
+    options = _recipes.recipe(table, cell, method, preset)
+    if "epochs" in options:
+        options["epochs"] = 2 if table != "colon" else 1
+    if "average" in options:
+        options["average"] = 2
+    if "hidden" in options:
+        options["hidden"] = [16]
+    if options.get("module") == "pu_mnist_mlp":
+        options |= {"module": "mlp", "hidden": [16]}
+    if options.get("landmarks"):
+        options["landmarks"] = 64
+    return options
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_run, "recipe", small)
+    monkeypatch.setattr(_mil, "TEST_BAGS", 20)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("folder", "run", "names"), KINDS, ids=[f"{run.table} {run.method}" for _, run, _ in KINDS])
+def test_kinds(folder: str, run: Run, names: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    need(folder)
+    if run.table == "colon":  # a few images are enough
+        shrink_colon(monkeypatch)
+    found = run_cell(run)
+    assert set(KEYS) <= set(found)
+    assert set(found["metrics"]) == names
+    assert all(0 <= value <= 1 for name, value in found["metrics"].items() if name.startswith(("a", "f", "p", "r")))
+    assert {key: found[key] for key in run.facts} == run.facts
+    assert len(found["curve"]) == (0 if run.method == "LMMCM" else found["config"]["epochs"])
+    assert found["machine"]["counts"] == counts.backend()
+    again = run_cell(run)
+    for record in (found, again):
+        del record["seconds"]
+    assert again == found
+
+
+def shrink_colon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten nuclei of each of the images."""
+    import torch
+
+    from kofn.bags import Bags
+    from kofn.experiments import _colon
+
+    instances, bags, labels = _colon.load()
+    few = torch.cat([bags[i][:10] for i in range(len(bags))])
+    sizes = bags.sizes.clamp(max=10)
+    monkeypatch.setattr(_colon, "load", lambda: (instances, Bags(few, Bags.from_sizes(sizes).offsets), labels))
+
+
+@pytest.mark.usefixtures("quick")
+def test_another_seed_is_another_run() -> None:
+    need("magic")
+    first, second = (run_cell(Run("llp", LLP, "CL", "fast", seed)) for seed in (1, 2))
+    assert first["metrics"]["auc"] != second["metrics"]["auc"]
+
+
+def test_every_kind_of_metric_changes_level_and_back() -> None:
+    both = {"auc": 0.9, "accuracy": 0.7, "instance_auc": 0.8, "instance_accuracy": 0.6}
+    instance = _run._of_level(both, "instance")
+    assert instance == {"bag_auc": 0.9, "bag_accuracy": 0.7, "auc": 0.8, "accuracy": 0.6}
+    assert _run._of_level(instance, "bag") == both
+    assert _run._of_level(instance, "instance") == instance
+    assert _run._of_level({"auc": 0.5}, "instance") == {"auc": 0.5}
