@@ -11,7 +11,7 @@ MODULES = [
     f"kofn.{name}"
     for name in (
         "counts", "targets", "losses", "distributions", "metrics", "models", "bags", "batches", "datasets", "training",
-        "estimators", "report", "tables",
+        "estimators", "report", "tables", "experiments",
     )
 ]  # fmt: skip
 

@@ -4,7 +4,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kofn import batches, counts, datasets, estimators, losses, metrics, models, report, tables, targets, training
+    from kofn import (
+        batches,
+        counts,
+        datasets,
+        distributions,
+        estimators,
+        experiments,
+        losses,
+        metrics,
+        models,
+        report,
+        tables,
+        targets,
+        training,
+    )
     from kofn.bags import Bags
     from kofn.counts import count_posteriors, log_count_between, log_count_distribution, log_count_prob
     from kofn.distributions import ConditionalBernoulli, PoissonBinomial
@@ -38,8 +52,8 @@ _HOME = {
     "mixture_proportion": "losses",
 }
 _MODULES = (
-    "batches", "counts", "datasets", "distributions", "estimators", "losses", "metrics", "models", "report", "tables",
-    "targets", "training",
+    "batches", "counts", "datasets", "distributions", "estimators", "experiments", "losses", "metrics", "models", "report",
+    "tables", "targets", "training",
 )  # fmt: skip
 
 __all__ = [
@@ -61,7 +75,9 @@ __all__ = [
     "count_posteriors",
     "counts",
     "datasets",
+    "distributions",
     "estimators",
+    "experiments",
     "log_count_between",
     "log_count_distribution",
     "log_count_prob",
