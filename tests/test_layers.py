@@ -73,7 +73,6 @@ LAYERS = [
     ["experiments._grid", "experiments._report"],
     ["experiments._reproduce"],
     ["experiments"],
-    ["experiments.__main__"],
     ["cli._app", "cli._options", "cli._progress", "cli._screen"],
     ["cli._data", "cli._demo", "cli._evaluate", "cli._info", "cli._predict", "cli._report", "cli._reproduce"],
     ["cli._fit"],

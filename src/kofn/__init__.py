@@ -52,8 +52,8 @@ _HOME = {
     "mixture_proportion": "losses",
 }
 _MODULES = (
-    "batches", "counts", "datasets", "distributions", "estimators", "experiments", "losses", "metrics", "models", "report",
-    "tables", "targets", "training",
+    "batches", "counts", "datasets", "distributions", "estimators", "experiments", "losses", "metrics", "models",
+    "report", "tables", "targets", "training",
 )  # fmt: skip
 
 __all__ = [

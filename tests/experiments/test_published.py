@@ -5,7 +5,8 @@ from __future__ import annotations
 import child_processes
 import pytest
 
-from kofn.experiments import METHODS, METRICS, PRESETS, SEEDS, TABLES, Cell, Run, cells, runs
+from kofn.experiments import Cell, Run, cells, runs
+from kofn.experiments._cells import METHODS, METRICS, PRESETS, SEEDS, TABLES
 from kofn.experiments._recipes import recipe
 
 SUMS = {"llp": 63.461, "mil": 60.574, "mil-instance": 73.7535, "colon": 13.508, "pu": 1733.8}

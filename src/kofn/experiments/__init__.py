@@ -1,6 +1,6 @@
 """The paper's tables as data, one run of a cell, the grid of runs, and the report made of the records."""
 
-from kofn.experiments._cells import FOLDS, METHODS, METRICS, PRESETS, SEEDS, TABLES, Cell, Run, cells, runs
+from kofn.experiments._cells import Cell, Run, cells, runs
 from kofn.experiments._figures import figures
 from kofn.experiments._grid import run_grid
 from kofn.experiments._records import collect, gathered
@@ -10,12 +10,6 @@ from kofn.experiments._run import run_cell
 from kofn.experiments._summary import Row, markdown, summary
 
 __all__ = [
-    "FOLDS",
-    "METHODS",
-    "METRICS",
-    "PRESETS",
-    "SEEDS",
-    "TABLES",
     "Cell",
     "Row",
     "Run",
