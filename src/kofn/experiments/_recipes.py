@@ -71,7 +71,8 @@ FAST_LLP: dict[tuple[str, int], Recipe] = {
     ("adult", 32): {"lr": 1e-3, "l1": 3e-3, "epochs": 60},
     ("adult", 128): {"lr": 1e-3, "l1": 5e-3, "epochs": 25, "stop": "last"},
     ("adult", 512): {"lr": 1e-3, "l1": 2e-2, "epochs": 25, "stop": "last"},
-} | {("magic", size): _MAGIC for size in (8, 32, 128, 512)}
+    **{("magic", size): _MAGIC for size in (8, 32, 128, 512)},
+}
 
 
 def mil(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
