@@ -21,7 +21,7 @@ PROTOCOLS = {
     "outside the bags.",
     "mil": "Half of the bags have a nine; 1000 test bags of the same law of sizes. CL trains on all bags, a fixed "
     "number of epochs; the attention methods hold out 20 % and take the epoch with the least validation loss "
-    "plus error. The `fast` numbers of epochs were set by the training loss, after test scores of longer runs were seen.",
+    "plus error. The `fast` numbers of epochs follow the training loss, after test scores of longer runs were seen.",
     "mil-instance": "The classifiers of the table before (CL), and Instance-Max; all instances of the 1000 test bags.",
     "mil-small": "As before, with 10 to 40 bags. The paper prints curves, no numbers.",
     "colon": "99 images, ten folds drawn anew with each seed, patches augmented. CL trains on nine folds, a fixed "
