@@ -35,6 +35,6 @@ Patience = Annotated[
     int | None, typer.Option(help="Stop after so many epochs without a better one; by default never.", min=1)
 ]
 Seed = Annotated[int, typer.Option(help="Decides all that is random.", min=0)]
-Device = Annotated[str, typer.Option(help="cpu, gpu, mps or auto.")]
+Device = Annotated[str, typer.Option(help="cpu, gpu or auto.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with a fit that was cut off.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
