@@ -15,7 +15,7 @@ from kofn.report import Comparison, Method, Report, report_of
 
 TITLE = "Learning from counts: handwritten digits"
 TASKS = ("proportions", "at least one", "unlabelled")
-ROWS = {  # name of a method: its loss in each task, and its role
+ROWS: dict[str, tuple[tuple[Any, Any, Any], Any]] = {  # name of a method: its loss in each task, and its role
     "count loss": (("count", "count", "count"), "count"),
     "proportion loss": (("proportion", None, None), "baseline"),
     "mutual contamination": (("mutual-contamination", None, None), "baseline"),
@@ -52,7 +52,7 @@ def fits(*, seed: int = 0, **options: Any) -> Iterator[Callable[[], Fitted]]:
                 yield _fit(method, task, loss, seed, options)
 
 
-def _fit(method: str, task: int, loss: str, seed: int, options: dict[str, Any]) -> Callable[[], Fitted]:
+def _fit(method: str, task: int, loss: Any, seed: int, options: dict[str, Any]) -> Callable[[], Fitted]:
     def run() -> Fitted:
         data = _data(task, seed)
         model: Any
@@ -61,13 +61,13 @@ def _fit(method: str, task: int, loss: str, seed: int, options: dict[str, Any]) 
             model = LLPClassifier(random_state=seed, **options).fit(x, y)
         elif task == 0:
             x, y, groups = data.task.rows(data.train.instances)
-            model = LLPClassifier(loss=loss, random_state=seed, **options).fit(x, y, groups=groups)  # type: ignore[arg-type]
+            model = LLPClassifier(loss=loss, random_state=seed, **options).fit(x, y, groups=groups)
         elif task == 1:
             x, y, groups = data.task.rows(data.train.instances)
-            model = MILClassifier(loss=loss, random_state=seed, **options).fit(x, y, groups=groups)  # type: ignore[arg-type]
+            model = MILClassifier(loss=loss, random_state=seed, **options).fit(x, y, groups=groups)
         else:
             x, y = data.task.rows(data.train.instances)
-            model = PUClassifier(mixture=0.5, loss=loss, random_state=seed, **options).fit(x, y)  # type: ignore[arg-type]
+            model = PUClassifier(mixture=0.5, loss=loss, random_state=seed, **options).fit(x, y)
         return Fitted(method, task, model, metrics.auc(data.test.labels, model.decision_function(data.test.instances)))
 
     return run
@@ -90,8 +90,7 @@ def compare(done: list[Fitted]) -> Comparison:
     """The AUC of each method on each task."""
     found = {(fit.method, fit.task): fit.auc for fit in done}
     methods = [
-        Method(name, [found.get((name, task)) for task in range(len(TASKS))], role)  # type: ignore[arg-type]
-        for name, (_, role) in ROWS.items()
+        Method(name, [found.get((name, task)) for task in range(len(TASKS))], role) for name, (_, role) in ROWS.items()
     ]
     return Comparison(TASKS, methods, "AUC on held-out digits")
 
