@@ -331,5 +331,5 @@ def test_labels_may_be_bools_lists_and_arrays() -> None:
     labels = half_and_half(40)
     expected = make_llp_bags(labels, bag_size=4, bags=3, generator=seeded(0))
     for same in (labels.bool(), labels.int(), labels.tolist(), np.asarray(labels)):
-        task = make_llp_bags(same, bag_size=4, bags=3, generator=seeded(0))  # type: ignore[arg-type]
+        task = make_llp_bags(same, bag_size=4, bags=3, generator=seeded(0))  # type: ignore[arg-type]  # other kinds of labels
         assert torch.equal(task.bags.index, expected.bags.index)

@@ -120,7 +120,7 @@ def test_default_seeds_are_the_papers() -> None:
 )
 def test_errors(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        runs("llp", **options)  # type: ignore[arg-type]
+        runs("llp", **options)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_the_import_is_light() -> None:

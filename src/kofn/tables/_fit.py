@@ -87,8 +87,13 @@ def fit_table(
         "sizes": [int(side.sizes.min()), int(side.sizes.max())] if bag is not None else None,
         "columns": columns,
     }
-    task: Task = {"LLPClassifier": "llp", "MILClassifier": "mil", "PUClassifier": "pu"}[type(estimator).__name__]  # type: ignore[assignment]
-    return TableModel(estimator, encoder, task, bag, labels, positive, data, validation, seconds)
+    return TableModel(estimator, encoder, _task(estimator), bag, labels, positive, data, validation, seconds)
+
+
+def _task(estimator: LLPClassifier | MILClassifier | PUClassifier) -> Task:
+    if isinstance(estimator, LLPClassifier):
+        return "llp"
+    return "mil" if isinstance(estimator, MILClassifier) else "pu"
 
 
 def _features(file: TableFile, said: str | None, drop: Sequence[str], taken: Sequence[str]) -> list[str]:
