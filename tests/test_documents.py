@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_python_blocks_run(page: Path) -> None:
     names: dict[str, object] = {}
     for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.S | re.M):
