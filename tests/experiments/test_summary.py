@@ -118,16 +118,16 @@ def test_report(tmp_path: Path) -> None:
     assert {path.name for path in files} == {
         "reproduction.md",
         "reproduction.html",
-        "dynamic-programming.png",
-        "small-data.png",
-        "test-bag.png",
-        "count-law.png",
+        "dynamic-programming.svg",
+        "small-data.svg",
+        "test-bag.svg",
+        "count-law.svg",
     }
     text, page = files[0].read_text(), files[1].read_text()
     assert "0.8985 ± 0.0007" in text
     assert "0.8985 ± 0.0007" in page
     assert "1 of 72 rows have records" in text
-    assert page.count("data:image/png;base64,") == 4
+    assert page.count("data:image/svg+xml;base64,") == 4
     assert "![The law of the count of three instances" in text
     before = [path.read_bytes() for path in files]
     assert [path.read_bytes() for path in report(tmp_path, tmp_path / "report")] == before

@@ -18,6 +18,15 @@ from kofn.experiments._records import gathered
 from kofn.experiments._summary import summary
 
 SIDE = 28  # pixels of a digit's side
+INK = "#808080"  # can be read on white and on black
+STYLE: dict[str, Any] = {
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": "cycler('color', ['#1f8fb0', '#e08a1e', '#b0559f'])",
+    "legend.frameon": False,
+    "svg.hashsalt": "kofn",  # the same bytes every time
+}
 
 
 def figures(results: str | os.PathLike[str], out: str | os.PathLike[str], *, preset: str = "fast") -> dict[str, Path]:
@@ -25,7 +34,7 @@ def figures(results: str | os.PathLike[str], out: str | os.PathLike[str], *, pre
 
     Args:
         results: the folder with ``figures.jsonl`` and ``mil-small.jsonl``.
-        out: folder for the pictures, ``NAME.png``.
+        out: folder for the pictures, ``NAME.svg``.
         preset: whose records are drawn.
 
     Returns:
@@ -34,15 +43,16 @@ def figures(results: str | os.PathLike[str], out: str | os.PathLike[str], *, pre
     pyplot = _pyplot()
     Path(out).mkdir(parents=True, exist_ok=True)
     drawn = {}
-    for name, draw in DRAWINGS.items():
-        figure = draw(pyplot, results, preset)
-        if figure is None:
-            continue
-        drawn[name] = Path(out) / f"{name}.png"
-        part = drawn[name].with_name(f".{name}.part.png")
-        figure.savefig(part, dpi=120, bbox_inches="tight", metadata={"Software": None})  # the same bytes every time
-        pyplot.close(figure)
-        os.replace(part, drawn[name])
+    with pyplot.rc_context(STYLE):
+        for name, draw in DRAWINGS.items():
+            figure = draw(pyplot, results, preset)
+            if figure is None:
+                continue
+            drawn[name] = Path(out) / f"{name}.svg"
+            part = drawn[name].with_name(f".{name}.part.svg")
+            figure.savefig(part, bbox_inches="tight", transparent=True, metadata={"Date": None})
+            pyplot.close(figure)
+            os.replace(part, drawn[name])
     return drawn
 
 

@@ -10,29 +10,47 @@ from typing import Any
 from kofn import _checks
 from kofn.experiments._cells import TABLES
 from kofn.experiments._figures import figures
+from kofn.experiments._findings import findings
+from kofn.experiments._layout import layouts, markdown_layout
 from kofn.experiments._records import gathered
 from kofn.experiments._summary import header, lines, summary
 from kofn.experiments._words import CAPTIONS, LEGEND, PROTOCOLS, TITLES
 
 PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>kofn: the paper's tables, run again</title>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>kofn: the paper's tables, run again</title>
 <style>
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums }
-td, th { padding: 0.15em 0.8em; text-align: left; border-bottom: 1px solid #ddd }
-.not-run { color: #999 } img { max-width: 100% }
+:root { color-scheme: light dark; --line: #8884; --quiet: light-dark(#666, #aaa) }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 72em; margin: 2em auto; padding: 0 1em }
+.wide { overflow-x: auto } p, li { max-width: 50em }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.9em }
+td, th { padding: 0.2em 0.9em 0.2em 0; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top;
+  white-space: nowrap }
+small, .not-run { color: var(--quiet) } img { max-width: 100% } .best { font-weight: bold }
 </style></head><body>
 <h1>The paper's tables, run again</h1>
 <p>Preset: {{ preset }}. {{ legend }}</p>
 {% for part in tables %}<h2>{{ part.title }}</h2>
 <p>{{ part.protocol }}</p>
 <p>{{ part.recorded }} of {{ part.lines | length }} rows have records.</p>
-<table><tr>{% for name in part.header %}<th>{{ name }}</th>{% endfor %}</tr>
+<ul>{% for sentence in part.findings %}<li>{{ sentence }}</li>{% endfor %}</ul>
+{% for layout in part.layouts %}{% if layout.metric %}<p>{{ layout.metric }}</p>{% endif %}
+<div class="wide"><table><tr>{% for name in layout.header %}<th>{{ name }}</th>{% endfor %}</tr>
+{% for names, entries in zip(layout.names, layout.entries) %}<tr>
+{%- for name in names %}<td>{{ name }}</td>{% endfor %}
+{%- for entry in entries %}<td>{% if entry %}
+<span class="{{ "not-run" if entry.ours == "not run" else "best" if entry.best }}">{{ entry.ours }}</span>
+{{ entry.mark }}
+{%- if entry.note %} <small>{{ entry.note }}</small>{% endif %}<br><small>{{ entry.published }}</small>
+{%- endif %}</td>{% endfor %}</tr>
+{% endfor %}</table></div>
+{% endfor %}<details><summary>Row by row, with differences and seconds</summary>
+<div class="wide"><table><tr>{% for name in part.header %}<th>{{ name }}</th>{% endfor %}</tr>
 {% for words in part.lines %}<tr{% if "not run" in words %} class="not-run"{% endif %}>
 {%- for word in words %}<td>{{ word }}</td>{% endfor %}</tr>
-{% endfor %}</table>
+{% endfor %}</table></div></details>
 {% endfor %}{% for figure in figures %}<h2>Figure: {{ figure.name }}</h2>
-{% if figure.data %}<img alt="{{ figure.caption }}" src="data:image/png;base64,{{ figure.data }}">{% else %}
+{% if figure.data %}<img alt="{{ figure.caption }}" src="data:image/svg+xml;base64,{{ figure.data }}">{% else %}
 <p class="not-run">not run</p>{% endif %}
 <p>{{ figure.caption }}</p>
 {% endfor %}</body></html>
@@ -70,7 +88,7 @@ def report(
         for name, caption in CAPTIONS.items()
     ]
     environment = _checks.extra("jinja2", "experiments").Environment(autoescape=True)
-    page = environment.from_string(PAGE).render(tables=tables, figures=shown, preset=preset, legend=LEGEND)
+    page = environment.from_string(PAGE).render(tables=tables, figures=shown, preset=preset, legend=LEGEND, zip=zip)
     written = [folder / "reproduction.md", folder / "reproduction.html"]
     _write(written[0], _markdown(tables, shown, preset))
     _write(written[1], page)
@@ -81,16 +99,39 @@ def _table(table: str, results: str | os.PathLike[str], preset: str) -> dict[str
     rows = summary(table, results=results, preset=preset)
     recorded = sum(bool(row.values) for row in rows)
     told = {"title": TITLES[table], "protocol": PROTOCOLS[table], "header": header(table)}
-    return told | {"lines": lines(rows), "recorded": recorded}
+    return told | {
+        "lines": lines(rows),
+        "recorded": recorded,
+        "findings": findings(rows),
+        "layouts": layouts(rows),
+    }
+
+
+def markdown_table(table: str, results: str | os.PathLike[str] = "results", *, preset: str = "fast") -> str:
+    """What the records say of one table, in Markdown: findings, the paper's layout, and the same row by row.
+
+    Args:
+        table: its name, not "figures".
+        results: the folder with ``TABLE.jsonl``.
+        preset: whose records are taken.
+    """
+    return _section(_table(table, results, preset))
+
+
+def _section(table: dict[str, Any]) -> str:
+    parts = [f"{table['recorded']} of {len(table['lines'])} rows have records."]
+    if table["findings"]:
+        parts.append("\n".join(f"- {sentence}" for sentence in table["findings"]))
+    for layout in table["layouts"]:
+        parts += ([f"`{layout.metric}`"] if layout.metric else []) + [markdown_layout(layout)]
+    words = [table["header"], ["---"] * len(table["header"]), *table["lines"]]
+    body = "\n".join("| " + " | ".join(line) + " |" for line in words)
+    return "\n\n".join([*parts, "Row by row, with differences and seconds:", body])
 
 
 def _markdown(tables: list[dict[str, Any]], shown: list[dict[str, Any]], preset: str) -> str:
     parts = [f"Preset: {preset}. {LEGEND}"]
-    for table in tables:
-        words = [table["header"], ["---"] * len(table["header"]), *table["lines"]]
-        body = "\n".join("| " + " | ".join(line) + " |" for line in words)
-        count = f"{table['recorded']} of {len(table['lines'])} rows have records."
-        parts.append("\n\n".join([f"## {table['title']}", table["protocol"], count, body]))
+    parts += [f"## {table['title']}\n\n{table['protocol']}\n\n{_section(table)}" for table in tables]
     for figure in shown:
         picture = f"![{figure['caption']}]({figure['file']})" if figure["file"] else "not run"
         parts.append(f"## Figure: {figure['name']}\n\n{picture}\n\n{figure['caption']}")

@@ -126,7 +126,9 @@ def cifar_resnet18() -> nn.Sequential:
 
 def _laid_out(*layers: nn.Module) -> nn.Sequential:
     """The layers in a row, the channels of a pixel side by side in memory: a step is up to twice as fast."""
-    return nn.Sequential(*layers).to(memory_format=torch.channels_last)
+    network = nn.Sequential(*layers)
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # in place; torch's stub lacks it
+    return network
 
 
 def _convolutions(inputs: int, *layers: tuple[int, int]) -> list[nn.Module]:

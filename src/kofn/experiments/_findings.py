@@ -1,0 +1,102 @@
+"""What the records show, in sentences whose every number is counted from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from kofn.experiments._layout import DIGITS
+from kofn.experiments._summary import Row
+
+NEAR = 0.015  # of bag-level "AUC": as near as runs of three seeds tell
+
+
+def findings(rows: Sequence[Row]) -> list[str]:
+    """Sentences on a table; none about what was not run.
+
+    Args:
+        rows: from `summary`, all of one table.
+    """
+    run = [row for row in rows if row.values]
+    return FOUND[rows[0].entry.table](run) if run else []
+
+
+def _llp(rows: Sequence[Row]) -> list[str]:
+    ours = [row for row in rows if row.entry.method == "CL"]
+    small = [row for row in rows if row.entry.cell["bag_size"] in (8, 32)]
+    return [
+        _counted(ours, lambda row: row.mark[0] in "=+", "within one published standard deviation or above", "CL"),
+        _ahead(small, "CL", "of the cells with bags of 8 and 32"),
+    ]
+
+
+def _mil(rows: Sequence[Row]) -> list[str]:
+    ours = [row for row in rows if row.entry.method == "CL"]
+    words = f"within {NEAR} of the paper or above"
+    return [_counted(ours, lambda row: row.difference >= -NEAR, words, "CL"), _ahead(rows, "CL", "of the cells")]
+
+
+def _instances(rows: Sequence[Row]) -> list[str]:
+    metrics = dict.fromkeys(row.metric for row in rows)
+    return [_ahead([row for row in rows if row.metric == m], "CL", f"of the cells ({m})") for m in metrics]
+
+
+def _small(rows: Sequence[Row]) -> list[str]:
+    return [_ahead(rows, "CL", "of the cells")]
+
+
+def _colon(rows: Sequence[Row]) -> list[str]:
+    found = [f"{row.entry.method}: {row.metric} {row.mean:.3f} over {row.folds} folds" for row in rows if row.folds]
+    return ["; ".join(found) + "."]
+
+
+def _pu(rows: Sequence[Row]) -> list[str]:
+    found = []
+    for row in rows:
+        if row.entry.method == "CL":
+            lowest = f" (lowest {min(row.values):.2f})" if len(row.values) > 1 else ""
+            seeds = f"{len(row.values)} seed" + "s" * (len(row.values) > 1)
+            found.append(f"CL on {row.entry.cell['data']}: {row.mean:.2f} %, {seeds}{lowest}.")
+    return found
+
+
+FOUND: dict[str, Callable[[Sequence[Row]], list[str]]] = {
+    "llp": _llp,
+    "mil": _mil,
+    "mil-instance": _instances,
+    "mil-small": _small,
+    "colon": _colon,
+    "pu": _pu,
+}
+
+
+def _counted(rows: Sequence[Row], holds: Callable[[Row], bool], words: str, method: str) -> str:
+    """How many of the rows something holds for, and where it does not."""
+    against = [row for row in rows if not holds(row)]
+    seeds = _range(len(row.values) for row in rows)
+    return f"{method} is {words} in {len(rows) - len(against)} of {len(rows)} cells ({seeds} seeds){_but(against)}."
+
+
+def _ahead(rows: Sequence[Row], method: str, words: str) -> str:
+    """In how many cells a method has the highest mean of all that were run there."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(map(str, row.entry.cell.values())), []).append(row)
+    contests = [group for group in groups.values() if len(group) > 1 and method in {r.entry.method for r in group}]
+    lost = [best for group in contests if (best := max(group, key=lambda row: row.mean)).entry.method != method]
+    return f"{method} has the highest mean in {len(contests) - len(lost)} of {len(contests)} {words}{_but(lost)}."
+
+
+def _but(rows: Sequence[Row]) -> str:
+    """The exceptions: which cell, which method, ours and the published mean."""
+    told = []
+    for row in rows:
+        digits = DIGITS[row.entry.table]
+        cell = " ".join(map(str, row.entry.cell.values()))
+        printed = f", published {row.published[0]:.{digits}f}" if row.published else ""
+        told.append(f"{cell}: {row.entry.method} {row.mean:.{digits}f}{printed}")
+    return f"; not in {'; '.join(told)}" if told else ""
+
+
+def _range(numbers: Iterable[int]) -> str:
+    found = sorted(set(numbers))
+    return f"{found[0]}" if len(found) == 1 else f"{found[0]} to {found[-1]}"
