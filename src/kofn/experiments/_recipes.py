@@ -82,9 +82,13 @@ def mil(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
     common |= {"lr": 5e-4, "weight_decay": 1e-4, "validation_fraction": 0.2 if attention else 0.0, "epochs": 200}
     if preset == "paper":
         return common
-    # The training loss is near 0 after 1000 to 4000 bags seen: about 100,000 images, each 8 to 100 times.
-    images = cell["bags"] * {"N(5,1)": 5, "N(10,2)": 10, "N(50,10)": 50, "N(100,20)": 100}[cell["setting"]]
-    return common | {"epochs": min(100, max(8, round(100_000 / images)))}
+    size = {"N(5,1)": 5, "N(10,2)": 10, "N(50,10)": 50, "N(100,20)": 100}[cell["setting"]]
+    common["epochs"] = min(100, max(8, round(60_000 / (cell["bags"] * size))))
+    if attention:  # larger steps or rates leave it at one half on some validation bags
+        return common | {"patience": 20}
+    # Steps of about forty images; with few bags one at a time, as the paper has it.
+    batch = 40 // size if cell["bags"] >= 50 else 1
+    return common | ({"batch_size": batch, "lr": 1e-3} if batch > 1 else {})
 
 
 def colon(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
