@@ -17,7 +17,7 @@ def findings(rows: Sequence[Row]) -> list[str]:
         rows: from `summary`, all of one table.
     """
     run = [row for row in rows if row.values]
-    return FOUND[rows[0].entry.table](run) if run else []
+    return [sentence for sentence in FOUND[rows[0].entry.table](run) if sentence] if run else []
 
 
 def _llp(rows: Sequence[Row]) -> list[str]:
@@ -25,23 +25,23 @@ def _llp(rows: Sequence[Row]) -> list[str]:
     small = [row for row in rows if row.entry.cell["bag_size"] in (8, 32)]
     return [
         _counted(ours, lambda row: row.mark[0] in "=+", "within one published standard deviation or above", "CL"),
-        _ahead(small, "CL", "of the cells with bags of 8 and 32"),
+        _ahead(small, "CL", " with bags of 8 and 32"),
     ]
 
 
 def _mil(rows: Sequence[Row]) -> list[str]:
     ours = [row for row in rows if row.entry.method == "CL"]
     words = f"within {NEAR} of the paper or above"
-    return [_counted(ours, lambda row: row.difference >= -NEAR, words, "CL"), _ahead(rows, "CL", "of the cells")]
+    return [_counted(ours, lambda row: row.difference >= -NEAR, words, "CL"), _ahead(rows, "CL")]
 
 
 def _instances(rows: Sequence[Row]) -> list[str]:
     metrics = dict.fromkeys(row.metric for row in rows)
-    return [_ahead([row for row in rows if row.metric == m], "CL", f"of the cells ({m})") for m in metrics]
+    return [_ahead([row for row in rows if row.metric == m], "CL", f" by {m}") for m in metrics]
 
 
 def _small(rows: Sequence[Row]) -> list[str]:
-    return [_ahead(rows, "CL", "of the cells")]
+    return [_ahead(rows, "CL")]
 
 
 def _colon(rows: Sequence[Row]) -> list[str]:
@@ -54,8 +54,7 @@ def _pu(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         if row.entry.method == "CL":
             lowest = f" (lowest {min(row.values):.2f})" if len(row.values) > 1 else ""
-            seeds = f"{len(row.values)} seed" + "s" * (len(row.values) > 1)
-            found.append(f"CL on {row.entry.cell['data']}: {row.mean:.2f} %, {seeds}{lowest}.")
+            found.append(f"CL on {row.entry.cell['data']}: {row.mean:.2f} %, {_seeds([len(row.values)])}{lowest}.")
     return found
 
 
@@ -72,18 +71,22 @@ FOUND: dict[str, Callable[[Sequence[Row]], list[str]]] = {
 def _counted(rows: Sequence[Row], holds: Callable[[Row], bool], words: str, method: str) -> str:
     """How many of the rows something holds for, and where it does not."""
     against = [row for row in rows if not holds(row)]
-    seeds = _range(len(row.values) for row in rows)
-    return f"{method} is {words} in {len(rows) - len(against)} of {len(rows)} cells ({seeds} seeds){_but(against)}."
+    if not rows:
+        return ""
+    seeds = _seeds(len(row.values) for row in rows)
+    return f"{method} is {words} in {len(rows) - len(against)} of {len(rows)} cells ({seeds}){_but(against)}."
 
 
-def _ahead(rows: Sequence[Row], method: str, words: str) -> str:
-    """In how many cells a method has the highest mean of all that were run there."""
+def _ahead(rows: Sequence[Row], method: str, words: str = "") -> str:
+    """In how many cells a method has the highest mean of all that were run there; nothing if it ran alone."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(map(str, row.entry.cell.values())), []).append(row)
     contests = [group for group in groups.values() if len(group) > 1 and method in {r.entry.method for r in group}]
     lost = [best for group in contests if (best := max(group, key=lambda row: row.mean)).entry.method != method]
-    return f"{method} has the highest mean in {len(contests) - len(lost)} of {len(contests)} {words}{_but(lost)}."
+    if not contests:
+        return ""
+    return f"{method} has the highest mean in {len(contests) - len(lost)} of {len(contests)} cells{words}{_but(lost)}."
 
 
 def _but(rows: Sequence[Row]) -> str:
@@ -97,6 +100,6 @@ def _but(rows: Sequence[Row]) -> str:
     return f"; not in {'; '.join(told)}" if told else ""
 
 
-def _range(numbers: Iterable[int]) -> str:
-    found = sorted(set(numbers))
-    return f"{found[0]}" if len(found) == 1 else f"{found[0]} to {found[-1]}"
+def _seeds(numbers: Iterable[int]) -> str:
+    few, many = min(found := list(numbers)), max(found)
+    return ("" if few == many else f"{few} to ") + f"{many} seed" + "s" * (many > 1)

@@ -107,17 +107,6 @@ def _table(table: str, results: str | os.PathLike[str], preset: str) -> dict[str
     }
 
 
-def markdown_table(table: str, results: str | os.PathLike[str] = "results", *, preset: str = "fast") -> str:
-    """What the records say of one table, in Markdown: findings, the paper's layout, and the same row by row.
-
-    Args:
-        table: its name, not "figures".
-        results: the folder with ``TABLE.jsonl``.
-        preset: whose records are taken.
-    """
-    return _section(_table(table, results, preset))
-
-
 def _section(table: dict[str, Any]) -> str:
     parts = [f"{table['recorded']} of {len(table['lines'])} rows have records."]
     if table["findings"]:

@@ -1,0 +1,93 @@
+"""The results pages are filled from `results/*.jsonl` at every build: no number in them was typed.
+
+In a page, on a line of its own,
+
+    <!-- protocol: TABLE -->   how the table was run
+    <!-- findings: TABLE -->   what its records show, in sentences
+    <!-- table: TABLE -->      the paper's layout, and the same row by row
+    <!-- figure: NAME -->      a figure and its caption, or "not run"
+    <!-- legend -->            what the signs mean
+    <!-- records -->           how many records there are, of which versions and machines
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+from kofn import experiments
+from kofn.experiments._cells import TABLES
+from kofn.experiments._findings import findings
+from kofn.experiments._layout import layouts, markdown_layout
+from kofn.experiments._words import CAPTIONS, LEGEND, PROTOCOLS
+
+RESULTS = Path(__file__).parents[2] / "results"
+drawn: dict[str, Path] = {}
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """Draw the figures from the records and add them to the site."""
+    drawn.update(experiments.figures(RESULTS, tempfile.mkdtemp(prefix="kofn-figures-")))
+    for name, path in drawn.items():
+        files.append(File.generated(config, f"results/{name}.svg", abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fill the places of a page; an unknown name stops the build."""
+    return re.sub(
+        r"^<!-- (\w+)(?:: ([\w-]+))? -->$",
+        lambda found: MADE[found[1]](found[2]) if found[1] in MADE else found[0],
+        markdown,
+        flags=re.M,
+    )
+
+
+def table(name: str) -> str:
+    """One table as the paper prints it; below it, folded, every row."""
+    rows = experiments.summary(name, results=RESULTS)
+    parts = []
+    for layout in layouts(rows):
+        parts += ([f"**`{layout.metric}`**"] if layout.metric else []) + [markdown_layout(layout)]
+    flat = experiments.markdown(name, results=RESULTS).replace("*", "\\*")
+    folded = '??? note "Row by row, with differences and seconds"\n\n' + re.sub(r"^", "    ", flat, flags=re.M)
+    return "\n\n".join([*parts, folded])
+
+
+def shown(name: str) -> str:
+    """A figure with its caption."""
+    if name not in drawn:
+        return f"{CAPTIONS[name]} *Not run.*"
+    return f"![{CAPTIONS[name]}]({name}.svg)\n\n*{CAPTIONS[name]}*"
+
+
+def told(name: str) -> str:
+    """The findings of a table as a list."""
+    sentences = findings(experiments.summary(name, results=RESULTS))
+    return "\n".join(f"- {sentence}" for sentence in sentences) or "- Not run."
+
+
+def counted(_: str | None) -> str:
+    """How many records there are of each table, and where they were made."""
+    lines = ["| table | records | machine | versions |", "|---|---|---|---|"]
+    for name in TABLES:
+        records = experiments.gathered(RESULTS, name)
+        machines = {f"{r['machine']['processor']}, {r['machine']['cores']} cores" for r in records}
+        versions = {f"kofn {r['versions']['kofn']}, torch {r['versions']['torch']}" for r in records}
+        lines.append(f"| `{name}` | {len(records)} | {'; '.join(sorted(machines))} | {'; '.join(sorted(versions))} |")
+    return "\n".join(lines)
+
+
+MADE: dict[str, Callable[[Any], str]] = {
+    "protocol": PROTOCOLS.__getitem__,
+    "findings": told,
+    "table": table,
+    "figure": shown,
+    "legend": lambda _: LEGEND.replace("*", "\\*"),
+    "records": counted,
+}
