@@ -54,12 +54,12 @@ def _section(words: str, command: Any) -> str:
         ]
         parts.append("\n".join(["| command | what it does |", "|---|---|", *rows]))
     else:
-        parts.append(_console(_usage(words, command)))
+        parts.append(_shell(_usage(words, command)))
     if rows := [_row(one, command) for one in _shown(command)]:
         parts.append("\n".join(["| argument or option | what it is |", "|---|---|", *rows]))
     if example:
         title, _, lines = example.strip().partition("\n")
-        parts += [title, _console(cleandoc(lines))]
+        parts += [title, _shell(cleandoc(lines))]
     return "\n\n".join(parts)
 
 
@@ -67,8 +67,8 @@ def _first(command: Any) -> str:
     return cleandoc(command.help or "").split("\n")[0]
 
 
-def _console(lines: str) -> str:
-    return f"```console\n{lines}\n```"
+def _shell(lines: str) -> str:
+    return f"```sh\n{lines}\n```"
 
 
 def _usage(words: str, command: Any) -> str:

@@ -142,8 +142,8 @@ def packages() -> dict[str, str]:
         if "." not in name and name != "__main__":
             found[name] = (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n")[0]
     comment = (ROOT / "native" / "include" / "kofn.h").read_text().split("\n")[0]
-    found["native"] = comment.removeprefix("/* kofn:").strip().capitalize()
-    return found
+    found["native"] = "C++ core: " + comment.removeprefix("/* kofn:").strip()
+    return {name: purpose.replace("`", "") for name, purpose in found.items()}
 
 
 def package_imports() -> dict[str, set[str]]:

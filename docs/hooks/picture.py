@@ -9,7 +9,7 @@ from textwrap import wrap
 
 DESKTOP, PHONE = 4, 2  # boxes beside each other
 BOX, GAP, ROW_GAP = 164, 14, 34  # pixels
-LETTER, LINE = 6.3, 15  # of the purpose, in 11.5 px of a usual sans-serif
+LETTER, LINE = 5.9, 15  # of the purpose, in 11.5 px of a usual sans-serif
 
 
 @dataclass
