@@ -30,7 +30,7 @@ bench: $(VENV)/ready
 
 docs: $(VENV)/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	$(BIN)/python docs/check_reference.py
+	$(BIN)/python docs/hooks/check_reference.py
 
 # The core under the address and undefined-behaviour sanitizers, through the engine's edge, fuzz and thread tests.
 sanitize: $(VENV)/ready

@@ -1,123 +1,100 @@
-"""Imports only point downwards, and `import kofn` brings torch and numpy only."""
+"""Imports only point downwards, the picture shows them, and `import kofn` brings torch and numpy only."""
 
 from __future__ import annotations
 
-import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-import kofn
-
-ROOT = Path(kofn.__file__).parent
-
-# Each layer may import from the lines above it, never from those below; modules of a line may share.
-LAYERS = [
-    ["_checks._tensors", "_checks._options", "_checks._data", "_checks._estimators"],
-    ["_checks._labels", "_checks._tasks"],
-    ["_checks"],
-    ["counts._bags", "counts._tilt", "counts._eager", "counts._layout", "counts._native"],
-    ["counts._tree", "counts._window"],
-    ["counts._interval", "counts._sweep"],
-    ["counts._functions", "counts._backend"],
-    ["counts._by_torch"],
-    ["counts._by_native"],
-    ["counts._law"],
-    ["counts"],
-    ["_segments"],
-    ["_at_least_one", "_discrete_laplace", "_facts", "_whole_folder", "bags"],
-    ["_model_folder", "batches._data"],
-    ["batches._plans"],
-    ["batches"],
-    ["distributions._instances", "models._networks", "metrics._labels", "metrics._counts", "targets"],
-    ["distributions._poisson_binomial", "distributions._conditional_bernoulli"],
-    ["models._attention", "models._registry"],
-    ["distributions._divergences"],
-    ["losses.count"],
-    ["losses.llp"],
-    ["losses.mil", "losses.pu", "losses.kernel"],
-    ["losses.modules"],
-    ["distributions", "losses", "metrics", "models"],
-    ["datasets._files", "datasets._draws"],
-    ["datasets._labelled", "datasets._tasks", "datasets._augment", "datasets._colon"],
-    ["datasets._adult", "datasets._magic", "datasets._mnist", "datasets._cifar10", "datasets._bundled"],
-    ["datasets"],
-    [""],
-    ["training._needs", "training._objectives", "training._stopping"],
-    ["training._module", "training._data", "training._checkpoints"],
-    ["training._fit"],
-    ["training"],
-    ["estimators._needs", "estimators._labels", "estimators._network", "estimators._saving"],
-    ["estimators._base"],
-    ["estimators._llp", "estimators._mil", "estimators._pu", "estimators._search"],
-    ["estimators"],
-    ["report._data"],
-    ["report._images", "report._laws", "report._plot"],
-    ["report._bag_rows", "report._comparison", "report._examples", "report._figures"],
-    ["report._law_figures"],
-    ["report._build", "report._page"],
-    ["report"],
-    ["tables._files"],
-    ["tables._encoder", "tables._writing"],
-    ["tables._reading"],
-    ["tables._labels", "tables._measures", "tables._model"],
-    ["tables._fit", "tables._predict"],
-    ["tables._evaluate"],
-    ["tables._report", "demo"],
-    ["tables"],
-    ["experiments._published", "experiments._outcome", "experiments._recipes", "experiments._words"],
-    ["experiments._cells"],
-    ["experiments._llp", "experiments._mil", "experiments._pu", "experiments._colon", "experiments._records"],
-    ["experiments._figure_runs", "experiments._summary"],
-    ["experiments._run", "experiments._figures", "experiments._layout"],
-    ["experiments._findings"],
-    ["experiments._grid", "experiments._report"],
-    ["experiments._reproduce"],
-    ["experiments"],
-    ["cli._app", "cli._options", "cli._progress", "cli._screen"],
-    ["cli._data", "cli._demo", "cli._evaluate", "cli._info", "cli._predict", "cli._report", "cli._reproduce"],
-    ["cli._fit"],
-    ["cli._commands"],
-    ["cli"],
-    ["__main__"],
-]
-DEPTH = {name: depth for depth, names in enumerate(LAYERS) for name in names}
-
-
-def module_name(path: Path) -> str:
-    parts = list(path.relative_to(ROOT).with_suffix("").parts)
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def imports(path: Path) -> set[str]:
-    """Modules of kofn that a file imports, in any function too."""
-    found = set()
-    tree = ast.parse(path.read_text())
-    tree.body = [
-        node for node in tree.body if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
-    ]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "kofn":
-            base = node.module.removeprefix("kofn").lstrip(".")
-            names = {f"{base}.{alias.name}".lstrip(".") for alias in node.names}
-            found |= {name if name in DEPTH else base for name in names}
-        elif isinstance(node, ast.Import):
-            found |= {
-                alias.name.removeprefix("kofn").lstrip(".") for alias in node.names if alias.name.startswith("kofn")
-            }
-    return found
+import layers
+import picture
+import pytest
 
 
 def test_every_module_has_a_layer_and_imports_downwards() -> None:
-    for path in sorted(ROOT.rglob("*.py")):
-        name = module_name(path)
-        assert name in DEPTH, f"{name} has no layer: add it to LAYERS"
-        for imported in imports(path):
-            assert DEPTH[imported] < DEPTH[name], f"{name} imports {imported}, which is not below it"
+    found = layers.modules()
+    assert set(found) == set(layers.DEPTH)
+    assert [line for name, path in found.items() for line in layers.wrong(name, layers.imports_of(name, path))] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "imported"),
+    [
+        ("import kofn.estimators", "estimators"),
+        ("import kofn.estimators._llp as llp", "estimators._llp"),
+        ("from kofn import estimators", "estimators"),
+        ("from kofn.estimators import LLPClassifier", "estimators"),
+        ("from kofn.estimators._llp import LLPClassifier", "estimators._llp"),
+        ("from ..estimators._llp import LLPClassifier", "estimators._llp"),
+        ("from .. import estimators", "estimators"),
+        ("from . import _law", "counts._law"),
+        ("from ._law import log_count_prob", "counts._law"),
+        ("def f():\n    from kofn import losses", "losses"),
+    ],
+    ids=lambda value: value.split()[-1],
+)
+def test_an_import_upwards_is_seen(line: str, imported: str) -> None:
+    assert layers.imports(line, "counts") == {imported}
+    assert layers.wrong("counts._tilt", {imported}) == [f"counts._tilt imports {imported}, which is not below it"]
+
+
+def test_what_is_no_import_of_kofn_is_not_seen() -> None:
+    code = (
+        "import torch, kofnx\nfrom torch import nn\nif TYPE_CHECKING:\n    from kofn import losses\nimport kofn._checks\n"
+    )
+    assert layers.imports(code, "counts") == {"_checks"}
+    assert layers.wrong("counts._tilt", {"_checks"}) == []
+
+
+def test_a_module_of_the_same_layer_and_one_without_a_layer() -> None:
+    assert layers.wrong("counts._tilt", {"counts._bags"}) == ["counts._tilt imports counts._bags, which is not below it"]
+    assert layers.wrong("counts._new", set()) == ["counts._new has no layer: add it to LAYERS in docs/hooks/layers.py"]
+
+
+@pytest.mark.parametrize("columns", [picture.PHONE, picture.DESKTOP], ids=["phone", "desktop"])
+def test_the_picture_has_every_package_and_only_arrows_that_are_imports(columns: int) -> None:
+    drawn = picture.draw(layers.packages(), layers.package_imports(), columns=columns)
+    top_level = {path.stem for path in layers.SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    boxes = {box.name: box for box in drawn.boxes}
+    assert set(boxes) == top_level - {"__init__", "__main__", "__pycache__"} | {"kofn", "native"}
+    svg = drawn.svg()
+    for name, purpose in layers.packages().items():
+        assert f">{name or 'kofn'}</text>" in svg
+        assert all(word in svg for word in re.findall(r"\w+", purpose))
+    real = layers.package_imports()
+    for above, below in drawn.arrows:
+        assert below in real[above]
+        assert boxes[above].y + boxes[above].height < boxes[below].y
+    # What is left out follows from what is drawn.
+    reached = {name: {below for above, below in drawn.arrows if above == name} for name in boxes}
+    for _ in boxes:
+        reached = {name: found.union(*(reached[other] for other in found)) for name, found in reached.items()}
+    assert all(found <= reached[name] for name, found in real.items() if name)
+
+
+def test_boxes_do_not_overlap_and_hold_their_words() -> None:
+    for columns in (picture.PHONE, picture.DESKTOP):
+        drawn = picture.draw(layers.packages(), layers.package_imports(), columns=columns)
+        for box in drawn.boxes:
+            assert 0 <= box.x
+            assert box.x + box.width <= drawn.width
+            assert box.y + box.height <= drawn.height
+            assert max(map(len, box.lines)) * picture.LETTER <= box.width
+            for other in drawn.boxes:
+                apart = box.x + box.width <= other.x or box.y + box.height <= other.y
+                assert box is other or apart or other.x + other.width <= box.x or other.y + other.height <= box.y
+
+
+def test_a_new_import_is_a_new_arrow() -> None:
+    real = layers.package_imports()
+    assert ("metrics", "models") not in picture.draw(layers.packages(), real, columns=4).arrows
+    real["metrics"].add("models")
+    assert ("metrics", "models") in picture.draw(layers.packages(), real, columns=4).arrows
 
 
 def test_files_stay_short() -> None:
-    for path in ROOT.rglob("*.py"):
+    for path in layers.SOURCE.rglob("*.py"):
         assert len(path.read_text().splitlines()) <= 320, f"{path.name} has grown out of one purpose"
 
 
@@ -128,3 +105,9 @@ def test_import_brings_torch_and_numpy_only() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_the_list_is_of_the_code_under_test() -> None:
+    import kofn
+
+    assert Path(kofn.__file__).parent == layers.SOURCE

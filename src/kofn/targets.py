@@ -236,8 +236,9 @@ class Distributed(Target):
 class Spread(Target):
     """The count is a real number, such as 68.5: its mass is shared by the two whole numbers beside it.
 
-    With low = floor(count) and share = count - low, the loss is the divergence from the law that has 1 - share at low
-    and share at low + 1, whose mean is the count. In linear time. A whole count is `Exactly` it.
+        KL(q || law of S), q(low) = 1 - share, q(low + 1) = share, low = floor(count), share = count - low
+
+    The mean of q is the count. In linear time. A whole count is `Exactly` it.
 
     Args:
         counts: (...) or (b,) real numbers from 0 to the bag's size, or one for all bags.

@@ -23,6 +23,18 @@ def load(path: str | Path, *, module: Any = None, **own: Any) -> LLPClassifier |
     Raises:
         FileNotFoundError, ValueError: no such model; one of a newer version; altered or cut files; a parameter that was
             not saved and is not given.
+
+    Examples:
+        >>> import numpy as np, kofn
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
+        >>> model = kofn.LLPClassifier(hidden=(), epochs=1, random_state=0).fit(X, y)
+        >>> with TemporaryDirectory() as folder:
+        ...     model.save(Path(folder) / "model")
+        ...     again = kofn.estimators.load(Path(folder) / "model")
+        >>> bool((again.predict_proba(X) == model.predict_proba(X)).all())
+        True
     """
     kinds = [LLPClassifier, MILClassifier, PUClassifier]
     loaded: LLPClassifier | MILClassifier | PUClassifier = _saving.load(

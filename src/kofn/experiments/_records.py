@@ -47,6 +47,22 @@ def collect(results: str | os.PathLike[str] = "results") -> list[Path]:
 
     Returns:
         The files written.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from kofn.experiments import collect, gathered, run_grid, runs
+        >>> here = TemporaryDirectory()
+        >>> wanted = runs("figures", only=["figure=dynamic-programming"], seeds=1)
+        >>> [path.name for path in run_grid(wanted, results=here.name, progress=False)]
+        ['dynamic-programming_CL_fast_0.json']
+        >>> [path.name for path in collect(here.name)]
+        ['figures.jsonl']
+        >>> [record["method"] for record in gathered(here.name, "figures")]
+        ['CL']
+        >>> run_grid(wanted, results=here.name, progress=False)  # recorded, so not run again
+        []
+        >>> here.cleanup()
     """
     written = []
     for table in TABLES:

@@ -95,6 +95,12 @@ def summary(table: str, *, results: str | os.PathLike[str] = "results", preset: 
         table: its name, not "figures".
         results: the folder with ``TABLE.jsonl``.
         preset: whose records are taken.
+
+    Examples:
+        >>> from kofn.experiments import summary
+        >>> row = summary("llp", results="no-such-folder")[0]
+        >>> row.entry.method, row.metric, row.published, row.values  # nothing was run
+        ('PL', 'auc', (0.8889, 0.0024), ())
     """
     records = [record for record in gathered(results, table) if record["preset"] == preset]
     found: dict[Any, list[dict[str, Any]]] = {}

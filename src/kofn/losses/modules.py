@@ -13,7 +13,18 @@ from kofn.losses.pu import pu_loss
 
 
 class LLPLoss(nn.Module):
-    """Module face of `kofn.losses.llp_loss`."""
+    """Module face of `kofn.losses.llp_loss`: the mean over bags of -log P(S = count).
+
+    Args:
+        reduction: "mean", "sum" or "none".
+
+    Examples:
+        >>> import torch
+        >>> from kofn.losses import LLPLoss
+        >>> loss = LLPLoss()
+        >>> loss(torch.zeros(2, 4), torch.tensor([2, 2])).neg().exp()  # 6 of 16 ways to have two of four
+        tensor(0.3750)
+    """
 
     def __init__(self, *, reduction: Reduction = "mean") -> None:
         super().__init__()
@@ -26,7 +37,19 @@ class LLPLoss(nn.Module):
 
 
 class MILLoss(nn.Module):
-    """Module face of `kofn.losses.mil_loss`."""
+    """Module face of `kofn.losses.mil_loss`: -log P(S >= 1) of positive bags, -log P(S = 0) of the others.
+
+    Args:
+        positive_weight: of positive bags.
+        reduction: "mean", "sum" or "none".
+
+    Examples:
+        >>> import torch
+        >>> from kofn.losses import MILLoss
+        >>> loss = MILLoss(reduction="none")
+        >>> loss(torch.zeros(2, 2), torch.tensor([0, 1])).neg().exp()  # none of two; at least one of two
+        tensor([0.2500, 0.7500])
+    """
 
     def __init__(self, *, positive_weight: float = 1.0, reduction: Reduction = "mean") -> None:
         super().__init__()
@@ -41,7 +64,21 @@ class MILLoss(nn.Module):
 
 
 class PULoss(nn.Module):
-    """Module face of `kofn.losses.pu_loss`."""
+    """Module face of `kofn.losses.pu_loss`: KL(Binomial(n, mixture) || P(S)) of n unlabelled.
+
+    Args:
+        mixture: fraction of positives among the unlabelled.
+        match: "distribution", or "expectation" for the expected count only.
+        positive_weight: of the cross-entropy of the labelled positives.
+
+    Examples:
+        >>> import torch
+        >>> from kofn.losses import PULoss, pu_loss
+        >>> loss = PULoss(0.5, match="expectation")
+        >>> positive, unlabelled = torch.ones(3), torch.zeros(4)
+        >>> bool(loss(positive, unlabelled) == pu_loss(positive, unlabelled, 0.5, match="expectation"))
+        True
+    """
 
     def __init__(
         self,

@@ -47,6 +47,8 @@ def auc(labels: _Values, scores: _Values) -> float:
 def auc_rounded(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float:
     """The "AUC" of the paper's public MIL code: taken of rounded predictions, it is the balanced accuracy.
 
+        (TP / (TP + FN) + TN / (TN + FP)) / 2
+
     Only for a comparison with the paper's columns; `auc` is the area under the curve.
 
     Examples:
@@ -61,7 +63,7 @@ def auc_rounded(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> 
 
 
 def accuracy(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float:
-    """Share of right predictions.
+    """Share of right predictions, (TP + TN) / n.
 
     Args:
         labels: 0 and 1; a tensor, an array or a list of any shape.
@@ -85,6 +87,8 @@ def accuracy(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> flo
 def balanced_accuracy(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float:
     """Mean of the shares of right predictions among the positives and among the negatives; both must be there.
 
+        (TP / (TP + FN) + TN / (TN + FP)) / 2
+
     Arguments and errors as for `accuracy`.
 
     Examples:
@@ -100,6 +104,8 @@ def balanced_accuracy(labels: _Values, scores: _Values, *, threshold: float = 0.
 def precision(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float:
     """Share of positives among the instances predicted positive; 0 when none is. Some label must be positive.
 
+        TP / (TP + FP)
+
     Arguments and errors as for `accuracy`.
 
     Examples:
@@ -114,6 +120,8 @@ def precision(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> fl
 
 def recall(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float:
     """Share of the positives that are predicted positive. Some label must be positive.
+
+        TP / (TP + FN)
 
     Arguments and errors as for `accuracy`.
 

@@ -52,17 +52,38 @@ def mlp(inputs: int, hidden: Sequence[int] = (), *, dropout: float = 0.0) -> nn.
 
 
 def adult_mlp() -> nn.Sequential:
-    """The paper's network for Adult, 2048-64-1 on 108 standardised features: (..., 108) to (...)."""
+    """The paper's network for Adult, 2048-64-1 on 108 standardised features: (..., 108) to (...).
+
+    Examples:
+        >>> import torch
+        >>> from kofn import models
+        >>> models.adult_mlp()(torch.zeros(5, 108)).shape
+        torch.Size([5])
+    """
     return mlp(108, (2048, 64))
 
 
 def magic_mlp() -> nn.Sequential:
-    """The paper's network for MAGIC, 2048-1 on 10 features: (..., 10) to (...)."""
+    """The paper's network for MAGIC, 2048-1 on 10 features: (..., 10) to (...).
+
+    Examples:
+        >>> import torch
+        >>> from kofn import models
+        >>> models.magic_mlp()(torch.zeros(5, 10)).shape
+        torch.Size([5])
+    """
     return mlp(10, (2048,))
 
 
 def pu_mnist_mlp() -> nn.Sequential:
-    """The paper's network for positive-unlabelled MNIST, 5000-5000-50-1 on flat images: (..., 784) to (...)."""
+    """The paper's network for positive-unlabelled MNIST, 5000-5000-50-1 on flat images: (..., 784) to (...).
+
+    Examples:
+        >>> import torch
+        >>> from kofn import models
+        >>> models.pu_mnist_mlp()(torch.zeros(5, 784)).shape
+        torch.Size([5])
+    """
     return mlp(784, (5000, 5000, 50))
 
 

@@ -54,6 +54,13 @@ class Comparison:
         tasks: names of the columns.
         methods: the rows.
         measure: what the scores are, such as "accuracy on held-out instances"; they lie between 0 and 1.
+
+    Examples:
+        >>> from kofn.report import Comparison, Method, Report, render
+        >>> methods = [Method("count loss", [0.98], "count"), Method("mean pooling", [0.95])]
+        >>> page = render(Report("Two methods", comparison=Comparison(["digits"], methods, "AUC")))
+        >>> "mean pooling" in page
+        True
     """
 
     tasks: Sequence[str]
@@ -118,6 +125,13 @@ class Law:
         after: (n + 1,) P(S = k) by the trained model.
         before: (n + 1,) by the network before training; None if that is not known.
         known: the known count, or None.
+
+    Examples:
+        >>> import numpy as np
+        >>> from kofn.report import Law, Report, render
+        >>> law = Law("ward 7", after=np.array([0.1, 0.8, 0.1]), known=1)
+        >>> "ward 7" in render(Report("One law", task="llp", laws=[law]))
+        True
     """
 
     name: str
@@ -154,6 +168,13 @@ class ExampleBag:
         said: what was known of the bag, in words.
         columns: names of the instances' cells.
         law: of the bag's count, to be shown beside.
+
+    Examples:
+        >>> from kofn.report import ExampleBag, Instance, Report, render
+        >>> rows = [Instance(0.9, cells=["41"]), Instance(0.2, cells=["29"])]
+        >>> bag = ExampleBag("ward 7", 2, rows, said="one of two", columns=["age"])
+        >>> "one of two" in render(Report("One bag", task="llp", examples=[bag]))
+        True
     """
 
     name: str

@@ -91,6 +91,15 @@ def write(report: Report, path: str | Path) -> None:
 
     Raises:
         OSError: the system refused.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from kofn.report import Report, write
+        >>> with TemporaryDirectory() as folder:
+        ...     write(Report("First look"), Path(folder) / "report.html")
+        ...     "First look" in (Path(folder) / "report.html").read_text()
+        True
     """
     target = Path(path)
     data = render(report).encode("utf-8", "replace")

@@ -53,6 +53,33 @@ def fit_table(
 
     Raises:
         FileNotFoundError, ValueError: bad input, which the message names with its file, column and bag.
+
+    Examples:
+        >>> import kofn
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from kofn.tables import (
+        ...     TableFile, TableModel, evaluate_bags, evaluate_rows, fit_table, predict_bags, predict_rows, report_table,
+        ...     write_table,
+        ... )
+        >>> here = TemporaryDirectory()
+        >>> votes, model, rows, wards = (Path(here.name) / name for name in ("votes.csv", "model", "rows.csv", "wards.csv"))
+        >>> columns = {"ward": [1, 1, 2, 2], "share": [0.5, 0.5, 1.0, 1.0], "age": [30, 60, 50, 70], "voted": [0, 1, 1, 1]}
+        >>> write_table(votes, [columns])
+        4
+        >>> estimator = kofn.LLPClassifier(hidden=(), epochs=2, random_state=0)
+        >>> fitted = fit_table(votes, estimator, bag="ward", label="share", drop=["voted"])
+        >>> fitted.save(model)
+        >>> again = TableModel.load(model)
+        >>> predict_rows(again, votes, rows, keep="age"), TableFile(rows).columns
+        (4, ['age', 'probability'])
+        >>> predict_bags(again, votes, wards, bag="ward"), TableFile(wards).columns
+        (2, ['ward', 'size', 'mean', 'low', 'high', 'at_least_one'])
+        >>> evaluate_rows(again, votes, truth="voted")["rows"], evaluate_bags(again, votes)["bags"]
+        (4, 2)
+        >>> report_table(again, votes, title="Votes").title
+        'Votes'
+        >>> here.cleanup()
     """
     file = TableFile(path)
     labels = file.names(label)

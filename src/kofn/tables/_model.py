@@ -95,5 +95,19 @@ class TableModel:
 
 
 def check_model_target(path: str | os.PathLike[str]) -> None:
-    """Raise ValueError unless a model may be written to `path`: there is nothing, or a model that it replaces."""
+    """Raise ValueError unless a model may be written to `path`: there is nothing, or a model that it replaces.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from kofn.tables import check_model_target
+        >>> with TemporaryDirectory() as folder:
+        ...     check_model_target(Path(folder) / "model")  # nothing there: well and good
+        ...     _ = (Path(folder) / "notes.txt").write_text("mine")
+        ...     try:
+        ...         check_model_target(folder)
+        ...     except ValueError:
+        ...         print("not a model, so it is not replaced")
+        not a model, so it is not replaced
+    """
     may_replace(Path(os.path.realpath(path)))

@@ -17,6 +17,14 @@ def check_output(path: str | os.PathLike[str]) -> Path:
 
     Raises:
         ValueError, FileNotFoundError: it may not.
+
+    Examples:
+        >>> from kofn.tables import check_output
+        >>> check_output("rows.csv").name
+        'rows.csv'
+        >>> check_output("rows.xlsx")
+        Traceback (most recent call last):
+        ValueError: rows.xlsx must end in .csv, .tsv (also .gz) or .parquet, which says what kind of table it is.
     """
     target = Path(path)
     separator(target)

@@ -55,6 +55,19 @@ def fit(
         ValueError: `patience` without validation bags; a checkpoint of another fit, or one that cannot be read; a loss
             that is not finite.
         KeyboardInterrupt: as it came; the last checkpoint, if asked for, is whole.
+
+    Examples:
+        >>> import torch, kofn
+        >>> from kofn import models
+        >>> from kofn.batches import BagDataset
+        >>> from kofn.training import CountData, CountModule, CountObjective, fit
+        >>> x = torch.randn(400, 2, generator=torch.Generator().manual_seed(0))
+        >>> bags = kofn.Bags.from_sizes([4] * 100)
+        >>> counts = bags.sum((x[:, 0] > 0).long())
+        >>> module = CountModule(models.mlp(2, ()), CountObjective(), lr=0.1, seed=0)
+        >>> trainer = fit(module, CountData(BagDataset(x, bags, counts), batch_size=10), epochs=5)
+        >>> len(module.history), bool(((module.network(x) > 0) == (x[:, 0] > 0)).float().mean() > 0.95)
+        (5, True)
     """
     _checks.at_least(1, epochs=epochs, accumulate=accumulate, **({} if patience is None else {"patience": patience}))
     if patience is not None and data.valid is None:

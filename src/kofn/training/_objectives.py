@@ -33,7 +33,14 @@ class Objective(Protocol):
 
 
 def between(bounds: Tensor) -> Between:
-    """The interval of counts that a row of bounds (b, 2) is."""
+    """The interval of counts that a row of bounds (b, 2) is.
+
+    Examples:
+        >>> import torch, kofn
+        >>> from kofn.training import between
+        >>> kofn.count_loss(torch.zeros(1, 4), between(torch.tensor([[1, 3]]))).neg().exp()  # 1 - 2 / 16
+        tensor(0.8750)
+    """
     return Between(bounds[:, 0], bounds[:, 1])
 
 
@@ -59,7 +66,14 @@ class CountObjective:
 
 @dataclass(frozen=True)
 class ProportionObjective:
-    """`kofn.losses.proportion_loss` of labels that are counts."""
+    """`kofn.losses.proportion_loss` of labels that are counts.
+
+    Examples:
+        >>> import torch
+        >>> from kofn.training import ProportionObjective
+        >>> ProportionObjective()(torch.zeros(4), torch.tensor([1, 2]), torch.tensor([0, 2, 4])).neg().exp()
+        tensor([0.5000, 0.5000])
+    """
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
         return losses.proportion_loss(logits, labels / offsets.diff(), offsets=offsets, reduction="none")
@@ -70,6 +84,15 @@ class ContaminationObjective:
     """`kofn.losses.mutual_contamination_loss` of labels that are counts, over pairs of the batch's bags.
 
     A batch without two different proportions says nothing: its loss is 0.
+
+    Examples:
+        >>> import torch
+        >>> from kofn.training import ContaminationObjective
+        >>> objective = ContaminationObjective()
+        >>> objective(torch.zeros(4), torch.tensor([1, 1]), torch.tensor([0, 2, 4]))  # equal proportions
+        tensor([0.])
+        >>> objective(torch.zeros(4), torch.tensor([0, 2]), torch.tensor([0, 2, 4])).shape  # one pair
+        torch.Size([1])
     """
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
@@ -82,7 +105,17 @@ class ContaminationObjective:
 
 @dataclass(frozen=True)
 class BagObjective:
-    """`kofn.losses.mil_loss`, or `kofn.losses.pooled_bag_loss` where a pool is named, of labels 0 and 1."""
+    """`kofn.losses.mil_loss`, or `kofn.losses.pooled_bag_loss` where a pool is named, of labels 0 and 1.
+
+    Examples:
+        >>> import torch
+        >>> from kofn.training import BagObjective
+        >>> batch = torch.zeros(4), torch.tensor([0, 1]), torch.tensor([0, 2, 4])
+        >>> BagObjective()(*batch).neg().exp()
+        tensor([0.2500, 0.7500])
+        >>> BagObjective(pool="max")(*batch).neg().exp()
+        tensor([0.5000, 0.5000])
+    """
 
     pool: Literal["max", "mean", "logsumexp"] | None = None
     positive_weight: float = 1.0
@@ -98,7 +131,14 @@ class BagObjective:
 
 @dataclass(frozen=True)
 class PooledObjective:
-    """Cross-entropy of bag logits (b,) from a network that pools, such as `kofn.models.AttentionMIL`."""
+    """Cross-entropy of bag logits (b,) from a network that pools, such as `kofn.models.AttentionMIL`.
+
+    Examples:
+        >>> import torch
+        >>> from kofn.training import PooledObjective
+        >>> PooledObjective()(torch.zeros(2), torch.tensor([0, 1]), torch.tensor([0, 7, 9])).neg().exp()
+        tensor([0.5000, 0.5000])
+    """
 
     positive_weight: float = 1.0
 
@@ -115,6 +155,15 @@ class PUObjective:
         mixture: fraction of positives among the unlabelled.
         loss: such as `kofn.losses.pu_loss`, `nnpu_loss`.
         options: of the loss.
+
+    Examples:
+        >>> import torch
+        >>> from kofn.losses import nnpu_loss
+        >>> from kofn.training import PUObjective
+        >>> logits, known, offsets = torch.tensor([2.0, 1.0, 0.0, -1.0]), torch.tensor([2]), torch.tensor([0, 4])
+        >>> objective = PUObjective(0.5, nnpu_loss)
+        >>> bool(objective(logits, known, offsets)[0] == nnpu_loss(logits[:2], logits[2:], 0.5))
+        True
     """
 
     mixture: float

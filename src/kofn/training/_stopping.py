@@ -26,7 +26,15 @@ class StoppingRule(Protocol):
 
 @dataclass(frozen=True)
 class ByLoss:
-    """The validation loss itself."""
+    """The validation loss itself.
+
+    Examples:
+        >>> import torch
+        >>> from kofn.training import ByLoss
+        >>> rule = ByLoss()
+        >>> rule.criterion(0.7, rule.measure(torch.zeros(3), torch.tensor([1]), torch.tensor([0, 3])))
+        0.7
+    """
 
     def measure(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
         return logits.new_zeros(0, dtype=torch.float64)
@@ -40,6 +48,14 @@ class ByLossAndError:
     """The validation loss plus the share of bags that are taken for the other kind, as attention models are stopped.
 
     For networks that give one logit a bag (Ilse, Tomczak, Welling 2018).
+
+    Examples:
+        >>> import torch
+        >>> from kofn.training import ByLossAndError
+        >>> rule = ByLossAndError()
+        >>> batch = torch.tensor([2.0, -1.0]), torch.tensor([1, 1]), torch.tensor([0, 3, 5])
+        >>> rule.criterion(0.5, rule.measure(*batch))  # one bag of two is taken for the other kind
+        1.0
     """
 
     def measure(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:

@@ -1,0 +1,68 @@
+"""What mkdocs fills in at every build: parts of pages that are made from the code, so that they cannot go stale."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from inspect import getdoc
+from typing import Any
+
+import commands
+import layers
+import picture
+
+import kofn
+
+
+def pictures() -> str:
+    """The layers, once for wide screens and once for phones; style.css shows one of them."""
+    pages = {name: f"reference/{page}.html" for name, page in PAGES.items()}
+    drawn = {
+        size: picture.draw(layers.packages(), layers.package_imports(), columns=columns, links=pages).svg()
+        for size, columns in (("desktop", picture.DESKTOP), ("phone", picture.PHONE))
+    }
+    return "".join(f'<div class="layers-{size}">{svg}</div>\n' for size, svg in drawn.items())
+
+
+# Packages whose page of the reference has another name, or that have none.
+PAGES = {
+    name: {"batches": "bags", "cli": "command-line"}.get(name, name)
+    for name in layers.packages()
+    if name and not name.startswith("_") and name not in ("native", "demo")
+}
+
+
+def package_table() -> str:
+    """The packages in words: what each is for, and all that it imports."""
+    real = layers.package_imports()
+    rows = [
+        f"| `{name}` | {purpose} | {', '.join(f'`{other}`' for other in sorted(real[name])) or 'nothing of kofn'} |"
+        for name, purpose in layers.packages().items()
+        if name
+    ]
+    return "\n".join(["| package | what it is for | what it imports |", "|---|---|---|", *rows])
+
+
+def names() -> str:
+    """The names that `kofn` itself has, with the first sentence about each."""
+    rows = []
+    for name in kofn.__all__:
+        home = kofn._HOME.get(name)
+        target = f"kofn.{home}.{name}" if home else f"kofn.{name}"
+        says = (getdoc(getattr(kofn, name)) or "").split("\n")[0]
+        link = f"[`kofn.{name}`][{target}]" if home else f"[`kofn.{name}`]({PAGES[name]}.md)"
+        rows.append((home is None, f'| <span id="kofn.{name}"></span>{link} | {says} |'))
+    return "\n".join(["| name | what it is |", "|---|---|", *(row for _, row in sorted(rows))])
+
+
+FILLED: dict[str, Callable[[], str]] = {
+    "layers": pictures,
+    "packages": package_table,
+    "names": names,
+    "commands": commands.page,
+}
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Replace every ``<!-- made: NAME -->`` by what its function makes; an unknown name stops the build."""
+    return re.sub(r"^<!-- made: (\w+) -->$", lambda found: FILLED[found[1]](), markdown, flags=re.M)
