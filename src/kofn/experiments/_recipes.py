@@ -86,8 +86,8 @@ def mil(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
     common["epochs"] = min(100, max(8, round(60_000 / (cell["bags"] * size))))
     if attention:  # larger steps or rates leave it at one half on some validation bags
         return common | {"patience": 20}
-    # Steps of about forty images; with few bags one at a time, as the paper has it.
-    batch = 40 // size if cell["bags"] >= 50 else 1
+    # Steps of about forty images; with few bags, which make few steps, one at a time as the paper has it.
+    batch = 40 // size if cell["bags"] > 100 else 1
     return common | ({"batch_size": batch, "lr": 1e-3} if batch > 1 else {})
 
 
