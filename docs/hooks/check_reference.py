@@ -76,7 +76,7 @@ NO_FORMULA = {
     "kofn.counts.use": "chooses the implementation",
     "kofn.losses.pair_bags": "a rule in words",
     "kofn.metrics.CountCalibration": "the formula is at count_calibration",
-    "kofn.targets.Target": "abstract",
+    "kofn.targets.Target": "abstract: its subclasses have formulas",
     "kofn.targets.from_proportions": "makes targets that have formulas",
 }
 
