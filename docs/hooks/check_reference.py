@@ -105,7 +105,9 @@ def missing_names(names: Iterable[str], there: set[str]) -> list[str]:
 
 def missing_roots(page: str) -> list[str]:
     """Names of `kofn` itself that the first page of the reference does not list."""
-    return [f"kofn.{name}: not on the reference's first page" for name in kofn.__all__ if f'id="kofn.{name}"' not in page]
+    return [
+        f"kofn.{name}: not on the reference's first page" for name in kofn.__all__ if f'id="kofn.{name}"' not in page
+    ]
 
 
 def missing_commands(page: str) -> list[str]:
