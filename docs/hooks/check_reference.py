@@ -83,7 +83,7 @@ NO_FORMULA = {
 
 def public() -> dict[str, Any]:
     """Every public name of the public modules, and what it is."""
-    found = {}
+    found: dict[str, Any] = {}
     for module in iter_modules(kofn.__path__, "kofn."):
         if module.name.split(".")[1].startswith("_"):
             continue
