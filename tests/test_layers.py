@@ -40,22 +40,24 @@ def test_an_import_upwards_is_seen(line: str, imported: str) -> None:
 
 
 def test_what_is_no_import_of_kofn_is_not_seen() -> None:
-    code = (
-        "import torch, kofnx\nfrom torch import nn\nif TYPE_CHECKING:\n    from kofn import losses\nimport kofn._checks\n"
-    )
+    code = "import torch, kofnx\nfrom torch import nn\nif TYPE_CHECKING:\n    from kofn import losses\nimport kofn._checks\n"
     assert layers.imports(code, "counts") == {"_checks"}
     assert layers.wrong("counts._tilt", {"_checks"}) == []
 
 
 def test_a_module_of_the_same_layer_and_one_without_a_layer() -> None:
-    assert layers.wrong("counts._tilt", {"counts._bags"}) == ["counts._tilt imports counts._bags, which is not below it"]
+    assert layers.wrong("counts._tilt", {"counts._bags"}) == [
+        "counts._tilt imports counts._bags, which is not below it"
+    ]
     assert layers.wrong("counts._new", set()) == ["counts._new has no layer: add it to LAYERS in docs/hooks/layers.py"]
 
 
 @pytest.mark.parametrize("columns", [picture.PHONE, picture.DESKTOP], ids=["phone", "desktop"])
 def test_the_picture_has_every_package_and_only_arrows_that_are_imports(columns: int) -> None:
     drawn = picture.draw(layers.packages(), layers.package_imports(), columns=columns)
-    top_level = {path.stem for path in layers.SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    top_level = {
+        path.stem for path in layers.SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
     boxes = {box.name: box for box in drawn.boxes}
     assert set(boxes) == top_level - {"__init__", "__main__", "__pycache__"} | {"kofn", "native"}
     svg = drawn.svg()
@@ -77,7 +79,7 @@ def test_boxes_do_not_overlap_and_hold_their_words() -> None:
     for columns in (picture.PHONE, picture.DESKTOP):
         drawn = picture.draw(layers.packages(), layers.package_imports(), columns=columns)
         for box in drawn.boxes:
-            assert 0 <= box.x
+            assert box.x >= 0
             assert box.x + box.width <= drawn.width
             assert box.y + box.height <= drawn.height
             assert max(map(len, box.lines)) * picture.LETTER <= box.width

@@ -49,9 +49,7 @@ def _section(words: str, command: Any) -> str:
     parts = [f"{level} `{words}` {{ #{anchor(words)} }}", says.strip()]
     inner = getattr(command, "commands", {})
     if inner:
-        rows = [
-            f"| [`{words} {name}`](#{anchor(f'{words} {name}')}) | {_first(one)} |" for name, one in inner.items()
-        ]
+        rows = [f"| [`{words} {name}`](#{anchor(f'{words} {name}')}) | {_first(one)} |" for name, one in inner.items()]
         parts.append("\n".join(["| command | what it does |", "|---|---|", *rows]))
     else:
         parts.append(_shell(_usage(words, command)))

@@ -59,13 +59,14 @@ def fit_table(
         >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> from kofn.tables import (
-        ...     TableFile, TableModel, evaluate_bags, evaluate_rows, fit_table, predict_bags, predict_rows, report_table,
-        ...     write_table,
+        ...     TableFile, TableModel, evaluate_bags, evaluate_rows, fit_table, predict_bags, predict_rows,
+        ...     report_table, write_table,
         ... )
         >>> here = TemporaryDirectory()
-        >>> votes, model, rows, wards = (Path(here.name) / name for name in ("votes.csv", "model", "rows.csv", "wards.csv"))
-        >>> columns = {"ward": [1, 1, 2, 2], "share": [0.5, 0.5, 1.0, 1.0], "age": [30, 60, 50, 70], "voted": [0, 1, 1, 1]}
-        >>> write_table(votes, [columns])
+        >>> model = Path(here.name) / "model"
+        >>> votes, rows, wards = (Path(here.name) / f"{name}.csv" for name in ("votes", "rows", "wards"))
+        >>> columns = {"ward": [1, 1, 2, 2], "share": [0.5, 0.5, 1.0, 1.0]}
+        >>> write_table(votes, [columns | {"age": [30, 60, 50, 70], "voted": [0, 1, 1, 1]}])
         4
         >>> estimator = kofn.LLPClassifier(hidden=(), epochs=2, random_state=0)
         >>> fitted = fit_table(votes, estimator, bag="ward", label="share", drop=["voted"])

@@ -1,0 +1,231 @@
+"""The built site in headless Chromium, opened from disk: what a reader without a network sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urldefrag, urlsplit
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+mkdocs = pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install -e '.[docs]'")
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+in_a_browser = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None,
+    reason="no Chromium with its driver here: apt-get install chromium chromium-driver",
+)
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-dev-shm-usage "
+    "--disable-background-networking --disable-component-update --disable-sync"
+)
+# Contrast as WCAG defines it, of every text that is seen, against the first opaque background behind it.
+CONTRAST = """
+const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+const light = ([r, g, b]) => {
+  const [x, y, z] = [r, g, b].map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+};
+const paper = (node) => {
+  for (; node; node = node.parentElement) {
+    const colour = channels(getComputedStyle(node).backgroundColor);
+    if (colour.length === 3 || colour[3] === 1) return colour;
+  }
+  return [255, 255, 255];
+};
+const found = [];
+for (const node of document.querySelectorAll(".md-content *")) {
+  const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+  const box = node.getBoundingClientRect(), style = getComputedStyle(node);
+  if (!own || !box.width || style.opacity === "0" || node.closest("title, button, .headerlink, .md-clipboard")) continue;
+  const behind = paper(node), ink = channels(node instanceof SVGElement ? style.fill : style.color);
+  const part = ink.length === 4 ? ink[3] : 1;
+  const mixed = [0, 1, 2].map((i) => part * ink[i] + (1 - part) * behind[i]);
+  const [a, b] = [light(mixed), light(behind)];
+  const large = parseFloat(style.fontSize) >= 24;
+  found.push([(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) * (large ? 1.5 : 1), node.tagName, node.textContent.slice(0, 40)]);
+}
+return found.sort((a, b) => a[0] - b[0]).slice(0, 5);
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` builds it."""
+    folder: Path = tmp_path_factory.mktemp("site") / "built"
+    if ready := os.environ.get("KOFN_SITE"):  # built before, to look at it again
+        return Path(ready)
+    subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT / "src")},
+        check=True,
+    )
+    return folder
+
+
+def pages(site: Path) -> list[Path]:
+    """All but the page for what is not there, which only a server shows."""
+    return sorted(path for path in site.rglob("*.html") if path.name != "404.html")
+
+
+class Links(HTMLParser):
+    """What a page points to, and where it can be pointed to."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.targets: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("href", "src") and value is not None:
+                self.targets.append(unescape(value))
+            elif name in ("id", "name") and value:
+                self.anchors.add(value)
+
+
+def test_links_lead_somewhere_and_nothing_is_fetched(site: Path) -> None:
+    read = {page: Links(page) for page in pages(site)}
+    assert len(read) > 20
+    broken, fetched = [], []
+    for page, links in read.items():
+        for target in links.targets:
+            address, anchor = urldefrag(target)
+            if urlsplit(target).scheme:
+                continue
+            path = (page.parent / unquote(address)).resolve() if address else page
+            path = path / "index.html" if path.is_dir() else path
+            if not path.exists() or (anchor and path in read and unquote(anchor) not in read[path].anchors):
+                broken.append(f"{page.relative_to(site)}: {target}")
+        fetched += re.findall(r'<(?:script|img|iframe)[^>]+src="https?:[^"]*"', page.read_text())
+        fetched += re.findall(r'<link rel="stylesheet"[^>]+href="https?:[^"]*"', page.read_text())
+    assert broken == []
+    assert fetched == []
+
+
+def test_code_that_makes_the_site_is_not_part_of_it(site: Path) -> None:
+    assert list(site.rglob("*.py")) == []
+    assert "This page is not here" in (site / "404.html").read_text()
+
+
+class Browser:
+    """A page at a time, at a width, in light or dark."""
+
+    def __init__(self, folder: Path) -> None:
+        options = webdriver.ChromeOptions()
+        options.binary_location = str(CHROMIUM)
+        for flag in [*FLAGS.split(), f"--user-data-dir={folder / 'profile'}"]:
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
+        self.scheme = ""
+        self.driver.set_page_load_timeout(60)
+        self.driver.command_executor.client_config.timeout = 90  # a browser that hangs is an error, not a long wait
+
+    def show(self, page: Path, *, width: int, scheme: str) -> None:
+        metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
+        self.driver.get(page.as_uri())
+        if scheme != self.scheme:  # the theme remembers which it showed last
+            self.run("localStorage.clear()")
+            self.driver.get(page.as_uri())
+            self.scheme = scheme
+
+    def run(self, script: str) -> Any:
+        return self.driver.execute_script(script)
+
+    def log(self, kind: str) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = self.driver.get_log(kind)
+        return entries
+
+    def requested(self) -> list[str]:
+        """Addresses asked for since the last look."""
+        found = []
+        for entry in self.log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                found.append(message["params"]["request"]["url"])
+        return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with tempfile.TemporaryDirectory(prefix="kofn-site-", ignore_cleanup_errors=True) as folder:
+        os.environ.setdefault("SE_OFFLINE", "true")
+        opened = Browser(Path(folder))
+        try:
+            yield opened
+        finally:
+            opened.driver.quit()
+
+
+@in_a_browser
+@pytest.mark.parametrize("width", [390, 1280], ids=str)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_fits_says_nothing_and_asks_for_nothing(
+    browser: Browser, site: Path, scheme: str, width: int
+) -> None:
+    browser.log("browser")
+    browser.requested()
+    wide, pale = {}, {}
+    for page in pages(site):
+        browser.show(page, width=width, scheme=scheme)
+        if (needed := browser.run("return document.documentElement.scrollWidth")) > width:
+            wide[page.name] = needed
+        if (worst := browser.run(CONTRAST)) and worst[0][0] < 4.5:
+            pale[page.name] = worst
+    red, green, blue = browser.run("return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+    assert (max(red, green, blue) < 60) if scheme == "dark" else (min(red, green, blue) > 200)
+    assert wide == {}
+    assert pale == {}
+    assert browser.log("browser") == []
+    assert [url for url in browser.requested() if url.startswith(("http:", "https:", "ws:", "wss:"))] == []
+
+
+@in_a_browser
+@pytest.mark.parametrize("words", ["PoissonBinomial", "kofn fit llp", "log_count_between"])
+def test_search_finds_without_a_server(browser: Browser, site: Path, words: str) -> None:
+    browser.show(site / "index.html", width=1280, scheme="light")
+    browser.driver.find_element("css selector", "input.md-search__input").send_keys(words)
+    deadline = time.monotonic() + 30
+    found: list[str] = []
+    while not found and time.monotonic() < deadline:
+        time.sleep(0.2)
+        found = browser.run("return [...document.querySelectorAll('.md-search-result__link')].map((node) => node.href)")
+    assert any("/reference/" in address for address in found), found
+
+
+@in_a_browser
+def test_the_picture_of_the_layers_can_be_read(browser: Browser, site: Path) -> None:
+    for width, shown in ((390, "phone"), (1280, "desktop")):
+        browser.show(site / "architecture.html", width=width, scheme="light")
+        sizes = browser.run(
+            "return [...document.querySelectorAll('svg.layers')].filter((svg) => svg.getBoundingClientRect().width)"
+            ".map((svg) => [svg.parentElement.className, svg.getScreenCTM().a * 11.5])"
+        )
+        assert [name for name, _ in sizes] == [f"layers-{shown}"]
+        assert sizes[0][1] > 10  # pixels of its smallest letters
+        outside = browser.run(
+            "return [...document.querySelectorAll('svg.layers .package')].filter((box) => box.getBoundingClientRect()"
+            ".width).flatMap((box) => { const frame = box.querySelector('rect').getBoundingClientRect();"
+            "return [...box.querySelectorAll('text')].filter((text) => text.getBoundingClientRect().right > frame.right)"
+            ".map((text) => text.textContent); })"
+        )
+        assert outside == []
