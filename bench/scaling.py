@@ -15,7 +15,7 @@ import torch
 from rich.console import Console
 
 from bench import speed
-from bench.__main__ import machine
+from bench.__main__ import machine, markdown
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 LIBRARIES = ("torch", "numpy", "scipy", "fast-poibin", "kofn")
@@ -59,13 +59,25 @@ def too_slow(run: Callable[[], Any], longest: float) -> bool:
     return time.process_time() - before > longest
 
 
+def page(record: dict[str, Any]) -> str:
+    """The record as a table, milliseconds; every other size."""
+    shown = [str(n) for n in SIZES[::2]]
+    rows = [["", *(f"{int(n):,}" for n in shown)]]
+    for question, times in record["milliseconds"].items():
+        for name, by_size in times.items():
+            rows.append([f"{question}, {name}", *(f"{by_size[n]:.3g}" if n in by_size else "-" for n in shown)])
+    libraries = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name not in {"kofn", "torch"})
+    table = f"<!-- --8<-- [start:scaling] -->\n{markdown(rows)}\n<!-- --8<-- [end:scaling] -->"
+    return f"{record['machine']}; {libraries}. {record['date']}; {record['clock']}.\n\n{table}\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--passes", type=int, default=5, help="how often to go through all sizes")
     parser.add_argument("--seconds", type=float, default=0.2, help="time to spend on each size in a pass")
     parser.add_argument("--longest", type=float, default=1.0, help="seconds after which a contender does not go on")
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="do not go beyond bags of this size")
-    parser.add_argument("--out", type=Path, default=Path("bench/scaling.json"))
+    parser.add_argument("--out", type=Path, default=Path("bench/scaling"), help="where .md and .json go")
     options = parser.parse_args()
     torch.set_num_threads(1)
     sizes = tuple(n for n in SIZES if n <= options.largest)
@@ -83,10 +95,12 @@ def main() -> None:
         record["milliseconds"][name] = times
         for contender, by_size in times.items():
             console.print(f"{name}, {contender}: " + "  ".join(f"{n}: {ms:.3g} ms" for n, ms in by_size.items()))
-    partial = options.out.with_suffix(".json.part")
-    partial.write_text(json.dumps(record, indent=1) + "\n")
-    partial.replace(options.out)
-    console.print(f"wrote {options.out}")
+    for suffix, content in ((".json", json.dumps(record, indent=1) + "\n"), (".md", page(record))):
+        target = options.out.with_suffix(suffix)
+        partial = target.with_suffix(suffix + ".part")
+        partial.write_text(content)
+        partial.replace(target)
+        console.print(f"wrote {target}")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def test_a_figure_is_drawn_as_committed(name: str, book: dict[str, Any], tmp_pat
     assert [path.name for path in drawn] == [f"{name}-{shade}.svg" for shade in SHADES]
     for path in drawn:
         committed = (FOLDER / path.name).read_text()
-        if f"Matplotlib v{mpl.__version__}," not in committed:
+        if "Matplotlib v" in committed and f"Matplotlib v{mpl.__version__}," not in committed:
             pytest.skip("drawn by another release of matplotlib: `make figures` and look")
         assert same_picture(path.read_text(), committed), "stale: run `make figures`"
 

@@ -42,7 +42,7 @@ def small_multiples(look: Look) -> Figure:
 def lattice(look: Look) -> Figure:
     """Every count after every instance as a disc of its mass; along the lines flows what stays and what moves."""
     probs = PROBS[:4]
-    figure, axes = plt.subplots(figsize=(WIDTH, 4.2))
+    figure, axes = plt.subplots(figsize=(WIDTH, 4.0))
     law = torch.ones(1, dtype=torch.float64)
     rows = [law]
     for i, (p, (stayed, moved)) in enumerate(zip(probs, laws(probs), strict=True)):
@@ -55,9 +55,9 @@ def lattice(look: Look) -> Figure:
         for s, mass in enumerate(row.tolist()):
             axes.scatter(s, -i, s=560, color=look.paper, edgecolors=look.ink, linewidths=0.8, zorder=2)
             axes.text(s, -i, f"{mass:.3f}".lstrip("0") if mass < 1 else "1", ha="center", va="center", fontsize=9)
-    axes.set(xlim=(-1.5, len(probs) + 0.4), ylim=(-len(probs) - 0.4, 0.9))
+    axes.set(xlim=(-1.5, len(probs) + 0.4), ylim=(-len(probs) - 0.4, 0.65))
     for s in range(len(probs) + 1):
-        axes.text(s, 0.7, f"s = {s}", ha="center", va="center")
+        axes.text(s, 0.5, f"s = {s}", ha="center", va="center")
     axes.plot([], [], color=look.model, linewidth=5, label="negative: stays")
     axes.plot([], [], color=look.label, linewidth=5, label="positive: one up")
     axes.legend(loc="upper right", bbox_to_anchor=(1.0, 0.86))

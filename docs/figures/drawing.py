@@ -38,7 +38,7 @@ LOOKS = {
     "light": Look("#24292f", "#ffffff", "#b4bcc6", "#0b6bab", "#d55e00", "#00825f", "#8a4f9e", "#a67c00"),
     "dark": Look("#e2e6ea", "#1f2129", "#5d6672", "#5ab4f0", "#ff9248", "#3fcf9f", "#d79ae8", "#e3c04c"),
 }
-Draw = Callable[[Look], Figure]
+Draw = Callable[[Look], Figure | str]  # a figure of matplotlib, or an SVG as it is
 
 
 @contextmanager
@@ -72,9 +72,12 @@ def save(name: str, draw: Draw, folder: Path) -> list[Path]:
         path = folder / f"{name}-{shade}.svg"
         part = path.with_suffix(".part")
         with styled(look):
-            figure = draw(look)
-            figure.savefig(part, format="svg", metadata={"Date": None})
-            plt.close(figure)
+            drawn = draw(look)
+            if isinstance(drawn, str):
+                part.write_text(drawn)
+            else:
+                drawn.savefig(part, format="svg", metadata={"Date": None})
+                plt.close(drawn)
         os.replace(part, path)
         paths.append(path)
     return paths

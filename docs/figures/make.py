@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+import draw_animation
 import draw_recursion
 import draw_scaling
 import draw_statements
@@ -16,6 +17,7 @@ from drawing import Draw, save
 FIGURES: dict[str, Draw] = {
     **draw_recursion.FIGURES,
     **draw_tilt.FIGURES,
+    **draw_animation.FIGURES,
     **draw_training.FIGURES,
     **draw_statements.FIGURES,
     **draw_scaling.FIGURES,
@@ -25,7 +27,7 @@ FIGURES: dict[str, Draw] = {
 def main() -> None:
     """Draw them all, or those that are named."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[[], *FIGURES], help="which figures; none means all")
+    parser.add_argument("names", nargs="*", help=f"which figures, all if none is named: {', '.join(FIGURES)}")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     options = parser.parse_args()
     torch.set_num_threads(1)
