@@ -94,7 +94,7 @@ def main() -> None:
     console = Console()
     chosen = [(case, runs) for case, runs in speed.cases() if options.only in case]
     times = {
-        case: speed.medians(runs, seconds=options.seconds, turn=options.turn / 1e3)
+        case: speed.medians(speed.with_torch(runs), seconds=options.seconds, turn=options.turn / 1e3)
         for case, runs in track(chosen, "speed")
     }
     errors = dict(accuracy.cases())

@@ -27,6 +27,11 @@ def in_torch(run: Callable[[], Any]) -> Callable[[], Any]:
     return without_core
 
 
+def with_torch(runs: Runs) -> Runs:
+    """The contenders, and kofn a second time without its core."""
+    return {**runs, "kofn in torch": in_torch(runs["kofn"])}
+
+
 NAMES = {
     "kofn": "kofn, value and gradient",
     "kofn in torch": "kofn without its C++ core, value and gradient",
@@ -37,23 +42,24 @@ NAMES = {
 }
 
 
-def medians(runs: Runs, *, seconds: float = 2.0, turn: float = 5e-3) -> dict[str, float]:
+def medians(
+    runs: Runs, *, seconds: float = 2.0, turn: float = 5e-3, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
     """Milliseconds of each run: medians over rounds in which each has its turn, about `seconds` in all.
 
     A turn is at least `turn` seconds of calls in a row. With 0 it is one call, right after the other contenders': then
     every call starts with cold caches, which costs the short ones most. A training loop is somewhere between the two.
     """
-    runs = {**runs, "kofn in torch": in_torch(runs["kofn"])}
     samples: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         run()  # caches, compilation, first allocations
     start = time.perf_counter()
     while time.perf_counter() - start < seconds or min(map(len, samples.values())) < 3:
         for name, run in runs.items():
-            start_of_turn = before = time.perf_counter()
+            start_of_turn = before = clock()
             while True:
                 run()
-                now = time.perf_counter()
+                now = clock()
                 samples[name].append(1e3 * (now - before))
                 if now >= start_of_turn + turn:
                     break

@@ -1,0 +1,95 @@
+"""What all figures share: two looks, light and dark, and SVG files that come out the same every time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+WIDTH = 5.6  # inches. A phone shows two thirds of it, so text of ten points stays readable.
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colours by what they mean. Those of the pairs differ in lightness too, for readers who see few colours."""
+
+    ink: str  #: text and axes
+    paper: str  #: about what is behind the figure
+    faint: str  #: grid lines, what is past
+    model: str  #: what the model says
+    label: str  #: what the label says
+    third: str
+    fourth: str
+    fifth: str
+
+
+LOOKS = {
+    "light": Look("#24292f", "#ffffff", "#b4bcc6", "#0b6bab", "#d55e00", "#00825f", "#8a4f9e", "#a67c00"),
+    "dark": Look("#e2e6ea", "#1f2129", "#5d6672", "#5ab4f0", "#ff9248", "#3fcf9f", "#d79ae8", "#e3c04c"),
+}
+Draw = Callable[[Look], Figure | str]  # a figure of matplotlib, or an SVG as it is
+
+
+@contextmanager
+def styled(look: Look) -> Iterator[None]:
+    """Matplotlib in one look: transparent, few lines, text as text."""
+    settings: dict[str, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "kofn",
+        "savefig.transparent": True,
+        "font.size": 10,
+        "axes.titlesize": 10,
+        "axes.titlelocation": "left",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "legend.frameon": False,
+        "axes.edgecolor": look.faint,
+        "grid.color": look.faint,
+        "grid.linewidth": 0.5,
+        "lines.linewidth": 1.8,
+        "figure.constrained_layout.use": True,
+        **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.titlecolor"), look.ink),
+    }
+    with mpl.rc_context(settings):
+        yield
+
+
+def save(name: str, draw: Draw, folder: Path) -> list[Path]:
+    """Draw a figure in both looks: NAME-light.svg and NAME-dark.svg."""
+    paths = []
+    for shade, look in LOOKS.items():
+        path = folder / f"{name}-{shade}.svg"
+        part = path.with_suffix(".part")
+        with styled(look):
+            drawn = draw(look)
+            if isinstance(drawn, str):
+                part.write_text(drawn)
+            else:
+                drawn.savefig(part, format="svg", metadata={"Date": None})
+                plt.close(drawn)
+        os.replace(part, path)
+        paths.append(path)
+    return paths
+
+
+def bars(axes: Axes, law: Tensor, colour: str, *, above: Tensor | None = None, **options: Any) -> None:
+    """A law on the whole numbers from 0 on, standing on another one or on the axis."""
+    bottom = 0.0 if above is None else above.tolist()
+    axes.bar(range(len(law)), law.tolist(), bottom=bottom, width=0.8, color=colour, **options)
+
+
+def whole_numbers(axes: Axes, last: int, step: int = 1) -> None:
+    """Ticks at whole numbers, and room for half a bar at the ends."""
+    axes.set_xticks(range(0, last + 1, step))
+    axes.set_xlim(-0.7, last + 0.7)

@@ -1,0 +1,65 @@
+"""The book's figures are what their scripts draw today."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+
+FOLDER = Path(__file__).parent.parent / "docs" / "figures"
+SHADES = ("light", "dark")
+NAME_OF_A_PATH = re.compile(r"\b[mpC][0-9a-f]{10}\b")  # a hash of its coordinates
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e-?\d+)?")
+
+
+@pytest.fixture(scope="module")
+def book() -> dict[str, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)
+        return runpy.run_path(str(FOLDER / "make.py"))
+
+
+def same_picture(one: str, other: str) -> bool:
+    """Equal but for the last digits of coordinates, which may differ from machine to machine."""
+    one, other = (NAME_OF_A_PATH.sub("", text) for text in (one, other))
+    if NUMBER.sub("", one) != NUMBER.sub("", other):
+        return False
+    pairs = zip(NUMBER.findall(one), NUMBER.findall(other), strict=True)
+    return all(abs(float(a) - float(b)) < 0.02 for a, b in pairs)
+
+
+NAMES = sorted({path.stem.rsplit("-", 1)[0] for path in FOLDER.glob("*.svg")})
+
+
+def test_every_figure_is_there(book: dict[str, Any]) -> None:
+    assert sorted(book["FIGURES"]) == NAMES
+    assert {path.name for path in FOLDER.glob("*.svg")} == {f"{name}-{shade}.svg" for name in NAMES for shade in SHADES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_figure_is_drawn_as_committed(name: str, book: dict[str, Any], tmp_path: Path) -> None:
+    save: Callable[..., list[Path]] = book["save"]
+    drawn = save(name, book["FIGURES"][name], tmp_path)
+    assert [path.name for path in drawn] == [f"{name}-{shade}.svg" for shade in SHADES]
+    for path in drawn:
+        committed = (FOLDER / path.name).read_text()
+        if "Matplotlib v" in committed and f"Matplotlib v{mpl.__version__}," not in committed:
+            pytest.skip("drawn by another release of matplotlib: `make figures` and look")
+        assert same_picture(path.read_text(), committed), "stale: run `make figures`"
+
+
+@pytest.mark.parametrize("shade", SHADES)
+def test_pages_show_every_figure(shade: str) -> None:
+    pages = "".join(page.read_text() for page in FOLDER.parent.rglob("*.md"))
+    assert [name for name in NAMES if f"figures/{name}-{shade}.svg#only-{shade}" not in pages] == []
+
+
+def test_another_picture_is_told_apart() -> None:
+    assert same_picture('<path d="M 1.0 2.0"/>', '<path d="M 1.01 2.0"/>')
+    assert not same_picture('<path d="M 1.0 2.0"/>', '<path d="M 1.5 2.0"/>')
+    assert not same_picture('<path d="M 1.0 2.0"/>', '<path d="L 1.0 2.0"/>')
