@@ -62,11 +62,13 @@ def too_slow(run: Callable[[], Any], longest: float) -> bool:
 def page(record: dict[str, Any]) -> str:
     """The record as a table, milliseconds; every other size."""
     shown = [str(n) for n in SIZES[::2]]
-    rows = [["", *(f"{int(n):,}" for n in shown)]]
+    rows = [["ms for bags of", *(f"{int(n):,}" for n in shown)]]
     for question, times in record["milliseconds"].items():
         for name, by_size in times.items():
             rows.append([f"{question}, {name}", *(f"{by_size[n]:.3g}" if n in by_size else "-" for n in shown)])
-    libraries = ", ".join(f"{name} {version}" for name, version in record["versions"].items() if name not in {"kofn", "torch"})
+    libraries = ", ".join(
+        f"{name} {version}" for name, version in record["versions"].items() if name not in {"kofn", "torch"}
+    )
     table = f"<!-- --8<-- [start:scaling] -->\n{markdown(rows)}\n<!-- --8<-- [end:scaling] -->"
     return f"{record['machine']}; {libraries}. {record['date']}; {record['clock']}.\n\n{table}\n"
 

@@ -1,4 +1,4 @@
-"""The tilt in motion: an SVG that needs no script, and stands still for readers who asked for less motion."""
+"""The tilt in motion: an SVG that needs no script; and its end, for readers who asked for less motion."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ COLUMN, TALL = 8.4, 1000  # pixels of a count, and of probability one
 
 def tilting(look: Look) -> str:
     """The law of a bag while its tilt grows, frame by frame, each shown in its turn."""
+    return drawing(look, FRAMES)
+
+
+def tilted(look: Look) -> str:
+    """The last frame alone. The page chooses: inside an image, not every browser asks for the reader's wish."""
+    return drawing(look, 1)
+
+
+def drawing(look: Look, count: int) -> str:
+    """The last so many frames."""
     logits = bag(BAG)
     end = tilt_to(logits, WANTED)
-    frames, rules = [], []
-    for i in range(FRAMES):
+    frames, rules = [], [f".frame{{visibility:hidden;animation:{SECONDS}s step-end infinite}}"]
+    for i in range(FRAMES - count, FRAMES):
         t = end * i / (FRAMES - 1)
         law = kofn.log_count_distribution(logits + t).exp()
         frames.append(
@@ -29,7 +39,7 @@ def tilting(look: Look) -> str:
         )
         # The first and the last frame stay for a while: the frames in between share the middle four fifths.
         start, stop = (100 * (0.1 + 0.65 * k / FRAMES) for k in (i, i + 1))
-        start, stop = (0.0 if i == 0 else start), (100.0 if i == FRAMES - 1 else stop)
+        start, stop = (0.0 if i == FRAMES - count else start), (100.0 if i == FRAMES - 1 else stop)
         on, off = f"{start:.2f}%{{visibility:visible}}", f"{stop:.2f}%{{visibility:hidden}}"
         rules.append(f"@keyframes k{i}{{0%{{visibility:hidden}}{on}{off}}}#f{i}{{animation-name:k{i}}}")
     ticks = "".join(f'<text x="{middle(s):.1f}" y="{BASE + 17}" class="tick">{s}</text>' for s in range(0, BAG + 1, 10))
@@ -37,9 +47,7 @@ def tilting(look: Look) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="{HIGH}" viewBox="0 0 {WIDE} {HIGH}">',
         "<style>",
         f"text{{font:13px 'DejaVu Sans',Verdana,sans-serif;fill:{look.ink}}}.tick{{text-anchor:middle}}",
-        f".frame{{visibility:hidden;animation:{SECONDS}s step-end infinite}}",
-        *rules,
-        f"@media (prefers-reduced-motion:reduce){{.frame{{animation:none}}#f{FRAMES - 1}{{visibility:visible}}}}",
+        *(rules if count > 1 else []),
         "</style>",
         f'<path d="M{LEFT} {BASE}H{WIDE - LEFT}" stroke="{look.faint}"/>',
         ticks,
@@ -62,4 +70,4 @@ def outline(law: Tensor, only: int | None = None) -> str:
     return "".join(f"M{middle(s) - width / 2:.1f} {BASE}v-{h:.1f}h{width:.1f}v{h:.1f}z" for s, h in shown)
 
 
-FIGURES = {"tilting": tilting}
+FIGURES = {"tilting": tilting, "tilting-still": tilted}

@@ -65,22 +65,19 @@ def styled(look: Look) -> Iterator[None]:
         yield
 
 
-def save(name: str, draw: Draw, folder: Path) -> list[Path]:
-    """Draw a figure in both looks: NAME-light.svg and NAME-dark.svg."""
-    paths = []
-    for shade, look in LOOKS.items():
-        path = folder / f"{name}-{shade}.svg"
-        part = path.with_suffix(".part")
-        with styled(look):
-            drawn = draw(look)
-            if isinstance(drawn, str):
-                part.write_text(drawn)
-            else:
-                drawn.savefig(part, format="svg", metadata={"Date": None})
-                plt.close(drawn)
-        os.replace(part, path)
-        paths.append(path)
-    return paths
+def save(name: str, draw: Draw, shade: str, folder: Path) -> Path:
+    """Draw a figure in one look: NAME-light.svg or NAME-dark.svg."""
+    path = folder / f"{name}-{shade}.svg"
+    part = path.with_suffix(".part")
+    with styled(LOOKS[shade]):
+        drawn = draw(LOOKS[shade])
+        if isinstance(drawn, str):
+            part.write_text(drawn)
+        else:
+            drawn.savefig(part, format="svg", metadata={"Date": None})
+            plt.close(drawn)
+    os.replace(part, path)
+    return path
 
 
 def bars(axes: Axes, law: Tensor, colour: str, *, above: Tensor | None = None, **options: Any) -> None:

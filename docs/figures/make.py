@@ -12,7 +12,7 @@ import draw_statements
 import draw_tilt
 import draw_training
 import torch
-from drawing import Draw, save
+from drawing import LOOKS, Draw, save
 
 FIGURES: dict[str, Draw] = {
     **draw_recursion.FIGURES,
@@ -32,7 +32,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     for name in options.names or FIGURES:
-        print("drew", *(str(path) for path in save(name, FIGURES[name], options.out)))
+        for shade in LOOKS:
+            print("drew", save(name, FIGURES[name], shade, options.out))
 
 
 if __name__ == "__main__":
