@@ -75,7 +75,7 @@ def test_the_page_of_names_has_all_of_them() -> None:
 
 def test_commands_and_options_that_are_not_on_the_page_are_told() -> None:
     page = "".join(
-        f'<h2 id="{commands.anchor(words)}">{words}</h2>{" ".join(commands.options(command))}'
+        f'<h2 id="{commands.anchor(words)}">{words}</h2><td><code>{" ".join(commands.options(command))}</code></td>'
         for words, command in commands.commands()
     )
     assert check.missing_commands(page) == []

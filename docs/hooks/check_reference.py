@@ -118,8 +118,9 @@ def missing_commands(page: str) -> list[str]:
         if not section:
             found.append(f"{words}: not on the page of the command line")
             continue
-        section = unescape(re.split(r"<h[23] ", section)[0])
-        options = [word for word in commands.options(command) if not re.search(rf"(?<![\w-]){word}(?![\w-])", section)]
+        cells = re.findall(r"<td><code>(.*?)</code>", re.split(r"<h[23] ", section)[0])  # an example is no description
+        told = set(re.findall(r"--?[\w-]+", " ".join(map(unescape, cells))))
+        options = [word for word in commands.options(command) if word not in told]
         found += [f"{words} {option}: not on the page of the command line" for option in options]
     return found
 
