@@ -82,13 +82,15 @@ def mil(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
     common |= {"lr": 5e-4, "weight_decay": 1e-4, "validation_fraction": 0.2 if attention else 0.0, "epochs": 200}
     if preset == "paper":
         return common
-    size = {"N(5,1)": 5, "N(10,2)": 10, "N(50,10)": 50, "N(100,20)": 100}[cell["setting"]]
-    common["epochs"] = min(100, max(8, round(60_000 / (cell["bags"] * size))))
+    bags, size = cell["bags"], {"N(5,1)": 5, "N(10,2)": 10, "N(50,10)": 50, "N(100,20)": 100}[cell["setting"]]
+    images = 60_000 if size <= 10 else 2000 * size
+    common["epochs"] = min(100, max(6, round(images / (bags * size))))
     if attention:  # larger steps or rates leave it at one half on some validation bags
         return common | {"patience": 20}
+    if size > 10:  # half of the bags are positive, an instance is with 1 - 2^(-1/size): begun there, CL learns sooner
+        return common | ({"start": 1 - 0.5 ** (1 / size)} if method == "CL" else {})
     # Steps of about forty images; with few bags, which make few steps, one at a time as the paper has it.
-    batch = 40 // size if cell["bags"] > 100 else 1
-    return common | ({"batch_size": batch, "lr": 1e-3} if batch > 1 else {})
+    return common | ({"batch_size": 40 // size, "lr": 1e-3} if bags > 100 else {})
 
 
 def colon(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:

@@ -14,6 +14,7 @@ from kofn.models._networks import (
     mlp,
     mnist_convnet,
     pu_mnist_mlp,
+    start_at_rate,
 )
 from kofn.models._registry import build
 
@@ -30,4 +31,5 @@ __all__ = [
     "mlp",
     "mnist_convnet",
     "pu_mnist_mlp",
+    "start_at_rate",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -49,6 +50,44 @@ def mlp(inputs: int, hidden: Sequence[int] = (), *, dropout: float = 0.0) -> nn.
             layers.append(nn.Dropout(dropout))
         inputs = width
     return nn.Sequential(*layers, Logit(inputs))
+
+
+def start_at_rate(network: nn.Sequential, rate: float) -> nn.Sequential:
+    """Let a new network begin at a base rate: its last bias becomes logit(rate).
+
+    A new network says about one half of every instance, so that a bag of n has a positive one with probability
+    1 - 2^-n: at n = 100 nothing is left of the gradient of a positive bag, and training first spends its steps on
+    forgetting that. If a share q of the bags is positive, begin at
+
+        rate = 1 - (1 - q)^(1 / n),   for which P(S >= 1) = 1 - (1 - rate)^n = q.
+
+    Args:
+        network: ends in a `Logit`, as every network of this module does; changed in place.
+        rate: the probability of an instance to be positive, above 0 and below 1.
+
+    Returns:
+        The same network.
+
+    Raises:
+        TypeError: the last layer is not a `Logit`.
+        ValueError: a rate that is not between 0 and 1.
+
+    Examples:
+        >>> import torch
+        >>> from kofn import models
+        >>> network = models.start_at_rate(models.mlp(3, (8,)), 1 - 0.5 ** (1 / 100))
+        >>> float(network[-1].bias.detach().sigmoid()).__round__(4)
+        0.0069
+    """
+    if not isinstance(network, nn.Sequential) or not len(network) or not isinstance(network[-1], Logit):
+        raise TypeError(
+            f"`network` must be a Sequential that ends in a Logit, such as models.mlp(10); got "
+            f"{type(network).__name__}. Of another network set the bias of the last layer to logit(rate)."
+        )
+    if not 0 < rate < 1:
+        raise ValueError(f"`rate` must be above 0 and below 1; got {rate}. It is the probability of one instance.")
+    nn.init.constant_(network[-1].bias, math.log(rate / (1 - rate)))
+    return network
 
 
 def adult_mlp() -> nn.Sequential:
