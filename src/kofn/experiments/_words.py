@@ -16,8 +16,8 @@ PROTOCOLS = {
     "one with the best validation loss; with `fast` that for Adult's bags of 8 and 32, else the last of a "
     "fixed number. LMMCM trains on all bags; with `fast` its kernel machine has 1024 landmarks. "
     "The `fast` recipes were chosen for CL, a seed or two a setting, by the AUC on labelled training rows that are in "
-    "no bag: more than the paper's validation bags tell. PL has CL's recipe without L1; on such rows of MAGIC (bags of 8 "
-    "and 32, one seed) another rate, L1 or fewer epochs were no better for it. "
+    "no bag: more than the paper's validation bags tell. PL has CL's recipe without L1; on such rows of MAGIC (bags of "
+    "8 and 32, one seed) another rate, L1 or fewer epochs were no better for it. "
     "Once the choice was looked at again because of a test score (Adult, bags of 512): its value, too, comes from rows "
     "outside the bags.",
     "mil": "Half of the bags have a nine; 1000 test bags of the same law of sizes. CL trains on all bags, a fixed "
@@ -25,8 +25,8 @@ PROTOCOLS = {
     "plus error. The `fast` recipes were chosen on bags of training digits that are in no training bag, one or two "
     "draws a choice. The attention methods keep the published rate and one bag a step, which were the best for them, "
     "and stop after 20 epochs without progress; of bags of 50 and 100 instances CL begins at the base rate "
-    "(`models.start_at_rate`). Numbers of epochs were cut, and the steps for up to 100 bags looked at again, after test "
-    "scores had been seen.",
+    "(`models.start_at_rate`). Numbers of epochs were cut, and the steps for up to 100 bags looked at again, after "
+    "test scores had been seen.",
     "mil-instance": "The classifiers of the table before (CL), and Instance-Max; all instances of the 1000 test bags.",
     "mil-small": "As before, with 10 to 40 bags. The paper prints curves, no numbers.",
     "colon": "99 images, ten folds drawn anew with each seed, patches augmented. CL trains on nine folds, a fixed "
@@ -36,8 +36,8 @@ PROTOCOLS = {
     "pu": "Mixture 0.5, bags of 200 unlabelled images. With `paper` CL and CL-expect take the epoch that the prior "
     "chooses on 10 % of the data; with `fast` the last. Of CVIR, nnPU and uPU the last ten epochs are "
     "averaged. With `fast` a small convolutional network stands in for the ResNet on CIFAR. "
-    "The `fast` weight of the positives (on MNIST17 1, 3 and 10 were alike) and the rates of the baselines were chosen on "
-    "labelled training images outside the task, one seed; the network is the same for all methods.",
+    "The `fast` weight of the positives (on MNIST17 1, 3 and 10 were alike) and the rates of the baselines were chosen "
+    "on labelled training images outside the task, one seed; the network is the same for all methods.",
 }
 CAPTIONS = {
     "dynamic-programming": "The law of the count of three instances, built up one by one.",
@@ -48,6 +48,6 @@ CAPTIONS = {
 LEGEND = (
     "Ours beside the published numbers. The sign says where ours is: = within one published spread, + above, "
     "- below; a star marks a significant difference (Welch's t-test, p < 0.05). ▲ marks the best of our "
-    'methods in a cell. Seconds are those of one run on one thread, while others ran beside it. "auc_rounded" is the "AUC" of the paper\'s '
-    "MIL code, taken of rounded predictions."
+    "methods in a cell. Seconds are those of one run on one thread, while others ran beside it. "
+    '"auc_rounded" is the "AUC" of the paper\'s MIL code, taken of rounded predictions.'
 )
