@@ -136,8 +136,17 @@ def test_whole_numbers_with_holes_and_truth_values() -> None:
 BAD = {
     "identifier": (
         pd.DataFrame({"mail": [f"u{i}" for i in range(20)]}),
-        "'mail' is text with more than 5.*--drop mail",
+        "'mail' is text with more than 5 different values, so likely an identifier. Leave it out with --drop mail",
     ),
+    "decimal commas": (
+        pd.DataFrame({"kg": [f"{i},5" for i in range(20)] + ["unknown"]}),
+        "'kg' is text .* most with a decimal comma, as '0,5'. Write a point .* or leave it out with --drop kg",
+    ),
+    "numbers and words": (
+        pd.DataFrame({"kg": [f"{i}.5" for i in range(20)] + ["unknown"]}),
+        "most of them numbers, but not 'unknown'. Make numbers of them, with nothing where none is known, or leave it",
+    ),
+    "numbers as text": (pd.DataFrame({"kg": [f"{i}" for i in range(20)]}), "all of them numbers. Make numbers of them"),
     "dates": (pd.DataFrame({"day": pd.to_datetime(["2020-01-01"])}), "'day' is dates.*--drop day"),
     "empty": (pd.DataFrame({"x": [np.nan, np.nan], "y": [1.0, 2.0]}), "'x' has no value.*--drop x"),
     "infinite": (pd.DataFrame({"x": [1.0, np.inf]}), "'x' has an infinite value"),

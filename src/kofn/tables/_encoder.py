@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -95,8 +96,8 @@ class TableEncoder:
     def _few(self, name: str, categories: set[Any]) -> None:
         if len(categories) > self.max_categories:
             raise ValueError(
-                f"column {name!r} is text with more than {self.max_categories} different values, so likely an "
-                f"identifier. Leave it out with --drop {_quoted(name)}, or allow more with --max-categories."
+                f"column {name!r} is text with more than {self.max_categories} different values, {_likely(categories)} "
+                f"it out with --drop {_quoted(name)}, or allow more with --max-categories."
             )
 
     def _some_values(self) -> None:
@@ -222,6 +223,19 @@ def _texts(column: Any) -> Any:
             )
         values[place] = np.nan if hole[place] else str(values[place])
     return values
+
+
+def _likely(categories: set[Any]) -> str:
+    """What a column of so many texts may be, numbers that are not written as numbers or an identifier, and the cure."""
+    texts = sorted(value for value in categories if isinstance(value, str))
+    commas = [text for text in texts if re.fullmatch(r"\s*[-+]?[\d.]*,\d+\s*", text)]
+    if len(commas) > len(texts) / 2:
+        return f"most with a decimal comma, as {commas[0]!r}. Write a point (pandas.read_csv: decimal=','), or leave"
+    words = [text for text in texts if not re.fullmatch(r"\s*[-+]?\d*\.?\d+([eE][-+]?\d+)?\s*", text)]
+    if len(words) < len(texts) / 2:
+        odd = f"most of them numbers, but not {words[0]!r}" if words else "all of them numbers"
+        return f"{odd}. Make numbers of them, with nothing where none is known, or leave"
+    return "so likely an identifier. Leave"
 
 
 def _one_hot(categories: list[Any]) -> OneHotEncoder:
