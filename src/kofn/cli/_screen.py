@@ -22,7 +22,8 @@ def show_model(model: Any, path: Path) -> None:
     sizes = data.get("sizes")
     spread = "" if not sizes else f" of {sizes[0]}" if sizes[0] == sizes[1] else f" of {sizes[0]} to {sizes[1]}"
     bags = f", {data['bags']:,} bags{spread}" if data.get("bags") else ""
-    kinds = f"{len(encoder.numeric)} numeric, {len(encoder.categorical)} text"
+    texts = ", ".join(encoder.categorical[:6]) + (", ..." if len(encoder.categorical) > 6 else "")
+    kinds = f"{len(encoder.numeric)} numeric, {len(encoder.categorical)} text{': ' if texts else ''}{texts}"
     typer.echo(f"model      {path}: {model.task}, loss {model.estimator.loss}, trained in {model.seconds:.1f} s")
     typer.echo(f"data       {data['file']}: {data['rows']:,} rows{bags}")
     typer.echo(f"features   {len(encoder.feature_names)} from {len(encoder.columns)} columns ({kinds})")
