@@ -139,14 +139,21 @@ BAD = {
         "'mail' is text with more than 5 different values, so likely an identifier. Leave it out with --drop mail",
     ),
     "decimal commas": (
-        pd.DataFrame({"kg": [f"{i},5" for i in range(20)] + ["unknown"]}),
-        "'kg' is text .* most with a decimal comma, as '0,5'. Write a point .* or leave it out with --drop kg",
+        pd.DataFrame({"kg": [f"{i},5" for i in range(20)] + ["7"]}),
+        r"most of them numbers, with a decimal comma as in '0,5'. .*read_csv\(..., decimal=','\), or leave it out with",
     ),
     "numbers and words": (
         pd.DataFrame({"kg": [f"{i}.5" for i in range(20)] + ["unknown"]}),
-        "most of them numbers, but not 'unknown'. Make numbers of them, with nothing where none is known, or leave it",
+        r"most of them numbers, but not 'unknown'. .*\(..., na_values=\['unknown'\]\), or leave it out with --drop kg",
     ),
-    "numbers as text": (pd.DataFrame({"kg": [f"{i}" for i in range(20)]}), "all of them numbers. Make numbers of them"),
+    "commas and words": (
+        pd.DataFrame({"kg": [f"{i},5" for i in range(20)] + ["unknown"]}),
+        r"as in '0,5', but not 'unknown'. .*\(..., decimal=',', na_values=\['unknown'\]\)",
+    ),
+    "numbers as text": (
+        pd.DataFrame({"kg": [f"{i}" for i in range(20)]}),
+        "most of them numbers. Read them as numbers",
+    ),
     "dates": (pd.DataFrame({"day": pd.to_datetime(["2020-01-01"])}), "'day' is dates.*--drop day"),
     "empty": (pd.DataFrame({"x": [np.nan, np.nan], "y": [1.0, 2.0]}), "'x' has no value.*--drop x"),
     "infinite": (pd.DataFrame({"x": [1.0, np.inf]}), "'x' has an infinite value"),

@@ -229,13 +229,18 @@ def _likely(categories: set[Any]) -> str:
     """What a column of so many texts may be, numbers that are not written as numbers or an identifier, and the cure."""
     texts = sorted(value for value in categories if isinstance(value, str))
     commas = [text for text in texts if re.fullmatch(r"\s*[-+]?[\d.]*,\d+\s*", text)]
-    if len(commas) > len(texts) / 2:
-        return f"most with a decimal comma, as {commas[0]!r}. Write a point (pandas.read_csv: decimal=','), or leave"
-    words = [text for text in texts if not re.fullmatch(r"\s*[-+]?\d*\.?\d+([eE][-+]?\d+)?\s*", text)]
-    if len(words) < len(texts) / 2:
-        odd = f"most of them numbers, but not {words[0]!r}" if words else "all of them numbers"
-        return f"{odd}. Make numbers of them, with nothing where none is known, or leave"
-    return "so likely an identifier. Leave"
+    points = [text for text in texts if re.fullmatch(r"\s*[-+]?\d*\.?\d+([eE][-+]?\d+)?\s*", text)]
+    words = sorted(set(texts) - {*commas, *points})
+    if len(words) >= len(texts) / 2:
+        return "so likely an identifier. Leave"
+    written, options = "", ["..."]
+    if commas:
+        written += f", with a decimal comma as in {commas[0]!r}"
+        options.append("decimal=','")
+    if words:
+        written += f", but not {words[0]!r}"
+        options.append(f"na_values=[{words[0]!r}]")
+    return f"most of them numbers{written}. Read them as numbers, pandas.read_csv({', '.join(options)}), or leave"
 
 
 def _one_hot(categories: list[Any]) -> OneHotEncoder:
