@@ -94,7 +94,7 @@ def test_linear_model(folder: Path, tmp_path: Path) -> None:
 def test_screen_after_a_fit(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "m"
     screen = fine("fit", "llp", folder / "t.csv", "--bag", "bag", "--label", "count", *QUICK, "-o", target)
-    for part in ("240 rows, 60 bags of 4", "4 from 2 columns (1 numeric, 1 text: colour)", "training loss", "kept",
+    for part in ("240 rows, 60 bags of 4", "4 from 2 columns (1 numeric: x; 1 text: colour)", "training loss", "kept",
                  "held-out data, 6 bags", "log-likelihood", "calibration error",
                  f"kofn predict {target} {folder / 't.csv'} --bag bag -o predictions.csv"):  # fmt: skip
         assert part in screen
