@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from kofn.cli import app
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 FIRST_STEPS = ROOT / "docs" / "start" / "own-data.md"
 
 
