@@ -46,10 +46,10 @@ FITS: dict[str, list[str]] = {
     "pu": ["pu", "--label", "labelled", "--mixture", "0.3"],
 }
 MEASURES = {
-    "proportion": {"log_likelihood", "expected_count_error", "calibration_error"},
+    "proportion": {"log_likelihood", "log_likelihood_alike", "expected_count_error", "calibration_error"},
     "interval": {"log_likelihood", "expected_count_in_interval"},
     "noisy": {"log_likelihood", "distance_to_observed"},
-    "baseline": {"log_likelihood", "expected_count_error", "calibration_error"},
+    "baseline": {"log_likelihood", "log_likelihood_alike", "expected_count_error", "calibration_error"},
     "mil": {"bag_accuracy"},
     "pu": {"mixture", "predicted_positive_share", "mean_probability", "recall"},
 }
@@ -94,7 +94,7 @@ def test_linear_model(folder: Path, tmp_path: Path) -> None:
 def test_screen_after_a_fit(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "m"
     screen = fine("fit", "llp", folder / "t.csv", "--bag", "bag", "--label", "count", *QUICK, "-o", target)
-    for part in ("240 rows, 60 bags of 4", "4 from 2 columns (1 numeric, 1 text)", "training loss", "kept",
+    for part in ("240 rows, 60 bags of 4", "4 from 2 columns (1 numeric: x; 1 text: colour)", "training loss", "kept",
                  "held-out data, 6 bags", "log-likelihood", "calibration error",
                  f"kofn predict {target} {folder / 't.csv'} --bag bag -o predictions.csv"):  # fmt: skip
         assert part in screen

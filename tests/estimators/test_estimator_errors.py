@@ -59,6 +59,13 @@ def changed(values: Any, row: int, to: Any, dtype: Any = None) -> Any:
             "`y` must be proportions .* got 2. .* for counts say label='count'",
         ),
         ({}, X, COUNTS * 25, GROUPS, "`y` must be proportions from 0 to 1; got .*Percentages are divided by 100"),
+        (
+            {},
+            X,
+            [f"{25 * c} %" for c in COUNTS],
+            GROUPS,
+            "`y` must be numbers.* got text such as '.* %'. Of '37 %' make",
+        ),
         ({}, X, np.linspace(0, 3, 48), None, "`y` must be proportions from 0 to 1, or two classes; got"),
         (
             {},

@@ -136,7 +136,23 @@ def test_whole_numbers_with_holes_and_truth_values() -> None:
 BAD = {
     "identifier": (
         pd.DataFrame({"mail": [f"u{i}" for i in range(20)]}),
-        "'mail' is text with more than 5.*--drop mail",
+        "'mail' is text with more than 5 different values, so likely an identifier. Leave it out with --drop mail",
+    ),
+    "decimal commas": (
+        pd.DataFrame({"kg": [f"{i},5" for i in range(20)] + ["7"]}),
+        r"most of them numbers, with a decimal comma as in '0,5'. .*read_csv\(..., decimal=','\), or leave it out with",
+    ),
+    "numbers and words": (
+        pd.DataFrame({"kg": [f"{i}.5" for i in range(20)] + ["unknown"]}),
+        r"most of them numbers, but not 'unknown'. .*\(..., na_values=\['unknown'\]\), or leave it out with --drop kg",
+    ),
+    "commas and words": (
+        pd.DataFrame({"kg": [f"{i},5" for i in range(20)] + ["unknown"]}),
+        r"as in '0,5', but not 'unknown'. .*\(..., decimal=',', na_values=\['unknown'\]\)",
+    ),
+    "numbers as text": (
+        pd.DataFrame({"kg": [f"{i}" for i in range(20)]}),
+        "most of them numbers. Read them as numbers",
     ),
     "dates": (pd.DataFrame({"day": pd.to_datetime(["2020-01-01"])}), "'day' is dates.*--drop day"),
     "empty": (pd.DataFrame({"x": [np.nan, np.nan], "y": [1.0, 2.0]}), "'x' has no value.*--drop x"),

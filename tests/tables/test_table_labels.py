@@ -44,6 +44,22 @@ def test_kind_of_label(values: list[Any], bags: list[int], options: dict[str, An
     assert y.tolist() == [float(v) for v in values]
 
 
+def test_percent_signs() -> None:
+    y, kind = read(["25 %", "25 %", "25%", "25 %", "100 %", "0.0"], [0, 0, 0, 0, 1, 2])
+    assert kind == "proportion"
+    assert y.tolist() == [0.25, 0.25, 0.25, 0.25, 1.0, 0.0]
+
+
+def test_percentages_or_counts_of_large_bags() -> None:
+    bags = [0] * 101 + [1] * 150
+    values = [37] * 101 + [100] * 150
+    with pytest.raises(ValueError, match=r"up to 100, and every bag has more than 100 rows: counts or percentages"):
+        read(values, bags)
+    assert read(values, bags, kind="count")[1] == "count"
+    assert read([37] * 101 + [101] * 150, bags)[1] == "count"
+    assert read([37] * 101 + [50] * 100, [0] * 101 + [1] * 100)[1] == "count"  # a bag of 100: both are the same there
+
+
 def test_intervals() -> None:
     y, kind = read([0, 0, 1], [0, 0, 1], "y,z", z=[1, 1, 1])
     assert kind == "interval"
@@ -55,7 +71,8 @@ def test_intervals() -> None:
     [
         ([0.5, 0.25, 1.0], [0, 0, 1], {}, r"t.csv, column 'y': bag 'bag0' has two labels, 0.5 and 0.25 \(row 2\)"),
         ([0.5, 0.5, 1.2], [0, 0, 1], {}, "bag 'bag1' has the proportion 1.2, which must lie between 0 and 1"),
-        ([3, 3, 1], [0, 0, 1], {}, "bag 'bag0' has 2 rows and the count 3"),
+        ([3, 3, 1], [0, 0, 1], {}, "bag 'bag0' has 2 rows and the count 3.*divide percentages by 100"),
+        (["3 %%", "3 %%", 1], [0, 0, 1], {}, "row 1 has '3 %%', which must be a number, such as 0.37 or 37 %"),
         ([1.5, 1.5, 1], [0, 0, 1], {"kind": "count"}, "the count 1.5, which must be a whole number from 0 to 2"),
         ([0.3, 0.3, 1], [0, 0, 1], {}, "would be 0.6 positives, no whole number.*--rounding"),
         ([1, 1, 0], [0, 0, 1], {}, "only 0 and 1, which may be counts or proportions.*--label-kind"),
@@ -63,7 +80,18 @@ def test_intervals() -> None:
         ([None, None, 0.0], [0, 0, 1], {}, "row 1 has no value"),
         ([1, 1, 0], [0, 0, 1], {"kind": "interval"}, "--label must name one column, or two"),
     ],
-    ids=["two", "above-one", "above-size", "no-count", "no-whole", "ambiguous", "text", "missing", "one-bound"],
+    ids=[
+        "two",
+        "above-one",
+        "above-size",
+        "signs",
+        "no-count",
+        "no-whole",
+        "ambiguous",
+        "text",
+        "missing",
+        "one-bound",
+    ],
 )
 def test_labels_that_are_refused(values: list[Any], bags: list[int], options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 import table_data
 import torch
 from hypothesis import given
@@ -92,10 +93,22 @@ def test_validation_is_on_held_out_bags(tmp_path: Path) -> None:
     again = evaluate_bags(model, rest)
     assert model.validation["on"] == "held-out data"
     assert model.validation["bags"] == again["bags"] == 6
-    for name in ("log_likelihood", "expected_count_error", "calibration_error"):
+    for name in ("log_likelihood", "log_likelihood_alike", "expected_count_error", "calibration_error"):
         assert model.validation[name] == pytest.approx(again[name], rel=1e-6)
     best = min(entry["val_loss"] for entry in model.estimator.history_)
     assert model.validation["log_likelihood"] == pytest.approx(-best, rel=1e-5)
+
+
+@pytest.mark.parametrize(("label", "rounding"), [("count", "error"), ("proportion", "error"), ("proportion", "spread")])
+def test_rows_that_are_all_alike(tmp_path: Path, label: str, rounding: str) -> None:
+    frame = table_data.make_table(40)
+    data = table_data.write(frame, tmp_path / "t.csv")
+    estimator = LLPClassifier(**QUICK).set_params(rounding=rounding)
+    model = fit_table(data, estimator, bag="bag", label=label, features=FEATURES)
+    bags = frame.groupby("bag").agg(size=("count", "size"), count=("count", "first"))
+    share = bags["count"].sum() / bags["size"].sum()
+    expected = scipy.stats.binom.logpmf(bags["count"], bags["size"], share).mean()
+    assert model.validation["log_likelihood_alike"] == pytest.approx(expected, rel=1e-9)
 
 
 def test_without_held_out_bags_training_data_are_measured(tmp_path: Path) -> None:

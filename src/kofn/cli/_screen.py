@@ -22,7 +22,7 @@ def show_model(model: Any, path: Path) -> None:
     sizes = data.get("sizes")
     spread = "" if not sizes else f" of {sizes[0]}" if sizes[0] == sizes[1] else f" of {sizes[0]} to {sizes[1]}"
     bags = f", {data['bags']:,} bags{spread}" if data.get("bags") else ""
-    kinds = f"{len(encoder.numeric)} numeric, {len(encoder.categorical)} text"
+    kinds = f"{_named(encoder.numeric, 'numeric')}; {_named(encoder.categorical, 'text')}"
     typer.echo(f"model      {path}: {model.task}, loss {model.estimator.loss}, trained in {model.seconds:.1f} s")
     typer.echo(f"data       {data['file']}: {data['rows']:,} rows{bags}")
     typer.echo(f"features   {len(encoder.feature_names)} from {len(encoder.columns)} columns ({kinds})")
@@ -33,6 +33,12 @@ def show_model(model: Any, path: Path) -> None:
     )
     typer.echo(f"\nmeasured on {model.validation['on']}, {counted}")
     show_measures(model.validation)
+
+
+def _named(columns: list[str], kind: str) -> str:
+    """How many columns of a kind there are, and the first of them: an identifier among the numbers is seen here."""
+    first = ", ".join(columns[:6]) + (", ..." if len(columns) > 6 else "")
+    return f"{len(columns)} {kind}: {first}" if columns else f"0 {kind}"
 
 
 def show_measures(measures: Mapping[str, Any]) -> None:

@@ -90,6 +90,11 @@ def proportions(y: Array, *, together: bool, classes: Array | None = None) -> tu
         )
     if classes is not None:
         return classes, known_classes(y, classes).astype(np.float64)
+    if together and not numbers and len(np.unique(y.astype(str))) > 2:
+        raise ValueError(
+            f"`y` must be numbers, proportions from 0 to 1; got text such as {str(y[0])!r}. Of '37 %' make 0.37: "
+            f"y.str.rstrip(' %').astype(float) / 100 in pandas."
+        )
     found, row = two_classes(y)
     return found, row.astype(np.float64)
 

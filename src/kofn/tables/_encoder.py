@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -95,8 +96,8 @@ class TableEncoder:
     def _few(self, name: str, categories: set[Any]) -> None:
         if len(categories) > self.max_categories:
             raise ValueError(
-                f"column {name!r} is text with more than {self.max_categories} different values, so likely an "
-                f"identifier. Leave it out with --drop {_quoted(name)}, or allow more with --max-categories."
+                f"column {name!r} is text with more than {self.max_categories} different values, {_likely(categories)} "
+                f"it out with --drop {_quoted(name)}, or allow more with --max-categories."
             )
 
     def _some_values(self) -> None:
@@ -222,6 +223,24 @@ def _texts(column: Any) -> Any:
             )
         values[place] = np.nan if hole[place] else str(values[place])
     return values
+
+
+def _likely(categories: set[Any]) -> str:
+    """What a column of so many texts may be, numbers that are not written as numbers or an identifier, and the cure."""
+    texts = sorted(value for value in categories if isinstance(value, str))
+    commas = [text for text in texts if re.fullmatch(r"\s*[-+]?[\d.]*,\d+\s*", text)]
+    points = [text for text in texts if re.fullmatch(r"\s*[-+]?\d*\.?\d+([eE][-+]?\d+)?\s*", text)]
+    words = sorted(set(texts) - {*commas, *points})
+    if len(words) >= len(texts) / 2:
+        return "so likely an identifier. Leave"
+    written, options = "", ["..."]
+    if commas:
+        written += f", with a decimal comma as in {commas[0]!r}"
+        options.append("decimal=','")
+    if words:
+        written += f", but not {words[0]!r}"
+        options.append(f"na_values=[{words[0]!r}]")
+    return f"most of them numbers{written}. Read them as numbers, pandas.read_csv({', '.join(options)}), or leave"
 
 
 def _one_hot(categories: list[Any]) -> OneHotEncoder:

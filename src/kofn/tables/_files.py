@@ -41,7 +41,7 @@ class TableFile:
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: another extension; an empty or broken file.
+        ValueError: another extension; an empty or broken file; a CSV without commas.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -54,6 +54,13 @@ class TableFile:
         if not self.path.stat().st_size:
             raise ValueError(f"{self.path} is empty. It needs a header and rows.")
         self.columns = self._columns()
+        other = next((sign for sign in ";\t|" if self.separator == "," and sign in "".join(self.columns[:1])), None)
+        if other is not None and len(self.columns) == 1:
+            raise ValueError(
+                f"{self.path} has fields with {other!r} between them; a .csv has commas. Convert it once: python -c "
+                f"\"import pandas; pandas.read_csv('{self.path}', sep={other!r}, decimal=',').to_csv('converted.csv', "
+                f'index=False)" (leave decimal out if numbers have a point).'
+            )
 
     def need(self, *names: str) -> None:
         """Raise ValueError unless the columns are there; nothing but the header is read for it."""
@@ -137,7 +144,10 @@ class TableFile:
         except (NotNumbersError, FileNotFoundError):
             raise
         except UnicodeDecodeError as error:
-            raise ValueError(f"{self.path} must be text in UTF-8; byte {error.start} is not. Convert it.") from None
+            raise ValueError(
+                f"{self.path} must be text in UTF-8; byte {error.start} is not. Convert it once, of a Windows program "
+                f"most likely so: iconv -f WINDOWS-1252 -t UTF-8 {self.path} > converted.csv"
+            ) from None
         except (ValueError, OSError) as error:
             kind = "Parquet" if self.separator is None else "CSV"
             told = " ".join(str(error).split()).rstrip(".")

@@ -28,18 +28,22 @@ class Column:
 
 
 def numbers(values: Any, where: Column) -> NDArray[np.float64]:
-    """A column as numbers, none missing.
+    """A column as numbers, none missing; "37 %" is 0.37.
 
     Raises:
         ValueError: text, or a missing value.
     """
     result: NDArray[np.float64] = _to_numbers(values)
+    if np.isnan(result).any():
+        texts = values.astype(str).str.strip()
+        hundredths = _to_numbers(texts.str.removesuffix("%")) / 100
+        result = np.where(texts.str.endswith("%").to_numpy(), hundredths, result)
     odd = np.flatnonzero(~np.isfinite(result))
     if len(odd):
         row = int(odd[0])
         raise ValueError(
-            f"{where}: row {row + 1} has {_shown(values.iloc[row])}, which must be a number. Correct it, or leave its "
-            f"bag out."
+            f"{where}: row {row + 1} has {_shown(values.iloc[row])}, which must be a number, such as 0.37 or 37 %. "
+            f"Correct it, or leave its bag out."
         )
     return result
 
@@ -141,6 +145,11 @@ def _deduced(labels: Array, side: Side, where: Column) -> Kind:
     """Whether labels are proportions or counts."""
     whole = labels == np.round(labels)
     if (whole & (labels > 1)).any() and whole.all():
+        if labels.max() <= 100 < side.sizes.min():  # as counts they would pass, and teach something else
+            raise ValueError(
+                f"{where} has whole numbers up to {labels.max():g}, and every bag has more than 100 rows: counts or "
+                f"percentages? Say --label-kind count, or divide by 100 (or write the sign: 37 %)."
+            )
         return "count"
     if (labels <= 1).all() and (not whole.all() or (side.sizes == 1).all()):
         return "proportion"
@@ -177,7 +186,8 @@ def _counts(labels: Array, side: Side, where: Column, _: str) -> None:
         bag = int(odd[0])
         raise ValueError(
             f"{where}: bag {side.names[bag]!r} has {side.sizes[bag]} rows and the count {labels[bag]:g}, which must be "
-            f"a whole number from 0 to {side.sizes[bag]}. Check the bag column, or say --noise if noise was added."
+            f"a whole number from 0 to {side.sizes[bag]}. Check the bag column; divide percentages by 100 (or write "
+            f"the sign: 37 %); say --noise if noise was added."
         )
 
 
