@@ -95,6 +95,13 @@ def test_a_new_import_is_a_new_arrow() -> None:
     assert ("metrics", "models") in picture.draw(layers.packages(), real, columns=4).arrows
 
 
+def test_a_circle_cannot_be_drawn() -> None:
+    real = layers.package_imports()
+    real["_checks"].add("losses")
+    with pytest.raises(ValueError, match=r"in a circle: .*_checks -> losses"):
+        picture.draw(layers.packages(), real, columns=4)
+
+
 def test_files_stay_short() -> None:
     for path in layers.SOURCE.rglob("*.py"):
         assert len(path.read_text().splitlines()) <= 320, f"{path.name} has grown out of one purpose"

@@ -102,6 +102,16 @@ def test_a_page_that_asks_for_what_nobody_makes_stops_the_build() -> None:
         pages.on_page_markdown("<!-- made: nothing -->")
 
 
+def test_names_in_the_text_become_links() -> None:
+    text = "see <code>kofn.Bags</code> and <code>kofn.losses.pu_loss</code>, not <code>kofn fit</code>"
+    assert pages.on_page_content(text) == (
+        'see <autoref optional identifier="kofn.bags.Bags"><code>kofn.Bags</code></autoref> and '
+        '<autoref optional identifier="kofn.losses.pu_loss"><code>kofn.losses.pu_loss</code></autoref>, '
+        "not <code>kofn fit</code>"
+    )
+    assert pages.on_page_content("<a><code>kofn.Bags</code></a>") == "<a><code>kofn.Bags</code></a>"
+
+
 def test_every_law_target_loss_and_metric_is_in_a_test() -> None:
     words = set()
     for path in TESTS.rglob("*.py"):

@@ -66,3 +66,15 @@ FILLED: dict[str, Callable[[], str]] = {
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Replace every ``<!-- made: NAME -->`` by what its function makes; an unknown name stops the build."""
     return re.sub(r"^<!-- made: (\w+) -->$", lambda found: FILLED[found[1]](), markdown, flags=re.M)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Make links of names such as `kofn.Bags` in the text, where the reference has them; autorefs fills them in."""
+    return re.sub(r"(?<!>)<code>kofn\.([\w.]+)</code>", _linked, html)
+
+
+def _linked(found: re.Match[str]) -> str:
+    name = found[1]
+    home = kofn._HOME.get(name)
+    target = f"kofn.{home}.{name}" if home else f"kofn.{name}"
+    return f'<autoref optional identifier="{target}">{found[0]}</autoref>'

@@ -112,9 +112,12 @@ def draw(
         imports: what each imports.
         columns: boxes beside each other.
         links: pages about packages.
+
+    Raises:
+        ValueError: packages that import each other.
     """
-    arrows = [(above, below) for above in purposes for below in sorted(_direct(above, imports))]
     levels = _levels(imports)
+    arrows = [(above, below) for above in purposes for below in sorted(_direct(above, imports))]
     width = columns * (BOX + GAP) + GAP
     letters = int((BOX - 14) / LETTER)
     links = links or {}
@@ -157,8 +160,10 @@ def _levels(imports: dict[str, set[str]]) -> dict[str, int]:
     return levels
 
 
-def _least(name: str, imports: dict[str, set[str]]) -> int:
-    return max((_least(other, imports) + 1 for other in imports[name]), default=0)
+def _least(name: str, imports: dict[str, set[str]], above: tuple[str, ...] = ()) -> int:
+    if name in above:
+        raise ValueError(f"packages must not import each other in a circle: {' -> '.join([*above, name])}")
+    return max((_least(other, imports, (*above, name)) + 1 for other in imports[name]), default=0)
 
 
 def _mean(values: list[float], default: float) -> float:
