@@ -14,6 +14,8 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+__all__ = ["BLUE", "GREEN", "INK", "ORANGE", "PINK", "plt", "save"]
+
 INK = "#7d858f"
 BLUE, ORANGE, GREEN, PINK = "#2c82bf", "#d9660a", "#0a9e75", "#c76a9c"
 STYLE = {

@@ -51,12 +51,12 @@ def measure(seed: int, *, counties: int = COUNTIES, **options: Any) -> pd.DataFr
     learn, held = voters(counties, seed), voters(HELD_OUT, 1000 + seed)
     x, county, share = learn[COLUMNS], learn["county"], learn["share"]
     options = OPTIONS | {"random_state": seed} | options
-    rows = {"batch_size": len(learn) // 16}  # as many voters in a step as the others have
+    size = len(learn) // 16  # as many voters in a step as the others have
     models = {
-        "every vote": kofn.LLPClassifier(**options, **rows).fit(x, learn["vote"]),
+        "every vote": kofn.LLPClassifier(batch_size=size, **options).fit(x, learn["vote"]),
         "the count": kofn.LLPClassifier(**options).fit(x, share, groups=county),
         "the proportion": kofn.LLPClassifier(loss="proportion", **options).fit(x, share, groups=county),
-        "a soft label": kofn.LLPClassifier(rounding="spread", **options, **rows).fit(x, share),
+        "a soft label": kofn.LLPClassifier(rounding="spread", batch_size=size, **options).fit(x, share),
     }
     guesses = {name: model.predict_proba(held[COLUMNS])[:, 1] for name, model in models.items()}
     told = models["the count"].posterior_proba(held[COLUMNS], held["share"], groups=held["county"])

@@ -6,8 +6,8 @@ in the bag; afterwards it names the nine. For comparison the same network is tra
 ("max") and on its mean probability ("mean").
 
 From the same scores comes the whole law of S: how many nines there are, which no label ever said. The picture shows
-held-out bags: the colour of a frame is P(this digit is a nine), a dot marks the digits that truly are nines, and at
-the right is the law of S, with the true count ringed.
+held-out bags: the strength of a frame is P(this digit is a nine), a dot marks the digits that truly are nines, and at
+the right is the law of S, with the true count in colour.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def measure(data: BundledTask[MILTask], model: kofn.MILClassifier) -> list[float
 
 
 def draw(data: BundledTask[MILTask], model: kofn.MILClassifier) -> None:
-    """Held-out bags, the first with a nine and the first without, what was found in them, and the law of their count."""
+    """Held-out bags, the first with a nine and the first without: what was found in them, the law of their count."""
     task, logits, nines = held_out(data, model)
     bags = [int(bag) for label in (1, 0) for bag in (task.bag_labels == label).nonzero()[: SHOWN // 2]]
     widest = int(task.bags.sizes[bags].max())
