@@ -6,6 +6,8 @@ census says how many of the group do. One line joins the two in a loop that is o
 
     loss = cross_entropy(labelled) + WEIGHT * count_loss(logits of a whole group, statement)
 
+WEIGHT makes it one likelihood: the cross-entropy is a mean over the labelled, the count loss one over two groups.
+
 What may be stated:  Exactly(count);  Between(count - 40, count + 40), a census with a margin of two points;
 Distributed(Binomial(n, rate)), if the group is a sample of a population with this rate. For comparison: no statement,
 and the squared distance of the mean probability from the rate, what one would write by hand (times n, so that it is of
@@ -29,7 +31,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 import kofn
 
-LABELLED, GROUP, FRESH, SEEDS, STEPS, WEIGHT, MARGIN = 300, 2000, 20_000, 5, 150, 0.1, 40
+LABELLED, GROUP, FRESH, SEEDS, STEPS, MARGIN = 300, 2000, 20_000, 5, 150, 40
+WEIGHT = 2 / LABELLED
 TRUE = torch.tensor([1.5, -1.0, 0.5, 0.0])  # B's people qualify by the same rule as A's
 Statement = Callable[[Tensor, Tensor], Tensor]  # logits (2, GROUP), counts (2,) -> loss
 
@@ -58,16 +61,14 @@ STATEMENTS: dict[str, Statement] = {
 
 def train(x: Tensor, y: Tensor, groups: Tensor, counts: Tensor, statement: Statement, steps: int = STEPS) -> nn.Module:
     """An ordinary loop, but for one line."""
-    network = nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Linear(16, 1), nn.Flatten(-2))
-    optimiser = torch.optim.Adam(network.parameters(), lr=0.01, weight_decay=1e-3)
-    schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.01, steps)
+    network = nn.Sequential(nn.Linear(5, 1), nn.Flatten(-2))
+    optimiser = torch.optim.Adam(network.parameters(), lr=0.05)
     for _ in range(steps):
         loss = binary_cross_entropy_with_logits(network(x), y)
         loss = loss + WEIGHT * statement(network(groups), counts)  # this one
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        schedule.step()
     return network
 
 
@@ -104,7 +105,7 @@ def draw(names: list[str], mean: NDArray[np.float64], error: NDArray[np.float64]
     right.axvline(0, color=INK, ls=":", lw=1)
     left.set_yticks(place, names)
     left.set_title("accuracy")
-    left.legend(fontsize=8)
+    left.legend(fontsize=8, loc="center left")
     right.set_title("positive rate of A less that of B (truth: 0)")
     for panel in (left, right):
         panel.grid(axis="x")

@@ -101,9 +101,10 @@ def main() -> None:
             model = fit(data, way, seed)
             results.append(measure(data, model))
             if way == "count" and seed == 0:
-                draw(data, model)
+                shown = data, model
         mean, error = np.mean(results, 0), np.std(results, 0, ddof=1) / SEEDS**0.5
         print(f"{way:<16}" + "".join(f"{f'{m:.3f} ({e:.3f})':>16}" for m, e in zip(mean, error, strict=True)))
+    draw(*shown)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ def draw(table: NDArray[np.float64], error: NDArray[np.float64]) -> None:
         (right, 3, GREEN, "the loss itself, held out"),
     ):  # fmt: skip
         panel.errorbar(GUESSES, table[:, column], error[:, column], color=colour, marker="o", ms=4, label=name, lw=1.4)
-    left.axvline(MIXTURE, color=INK, ls=":", lw=1)
+    left.axvline(MIXTURE, ymin=0.36, color=INK, ls=":", lw=1)
     left.set(xlabel="assumed mixture", title="when the guess is off", ylim=(0, 1.02))
     right.set(xlabel="assumed mixture", title="log loss in two worlds", ylim=(0, 1.7))
     left.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0.36, 0))
