@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
+from cycler import cycler
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -18,9 +20,9 @@ __all__ = ["BLUE", "GREEN", "INK", "ORANGE", "PINK", "plt", "save"]
 
 INK = "#7d858f"
 BLUE, ORANGE, GREEN, PINK = "#2c82bf", "#d9660a", "#0a9e75", "#c76a9c"
-STYLE = {
+STYLE: Any = {
     **dict.fromkeys(["text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"], INK),
-    "axes.prop_cycle": mpl.cycler(color=[BLUE, ORANGE, GREEN, PINK]),
+    "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, PINK]),
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlelocation": "left",

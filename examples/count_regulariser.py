@@ -97,17 +97,17 @@ def measure(seed: int, *, steps: int = STEPS) -> dict[str, list[float]]:
 
 def draw(names: list[str], mean: NDArray[np.float64], error: NDArray[np.float64]) -> None:
     """Accuracy in both groups, and the gap."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 2.8), sharey=True)
+    figure, (upper, lower) = plt.subplots(2, 1, figsize=(5.2, 4.8))
     place = np.arange(len(names))[::-1]
     for column, colour, label in ((0, BLUE, "group A"), (1, ORANGE, "group B")):
-        left.errorbar(mean[:, column], place, xerr=error[:, column], fmt="o", color=colour, label=label)
-    right.errorbar(mean[:, 2], place, xerr=error[:, 2], fmt="o", color=INK)
-    right.axvline(0, color=INK, ls=":", lw=1)
-    left.set_yticks(place, names)
-    left.set_title("accuracy")
-    left.legend(fontsize=8, loc="center left")
-    right.set_title("positive rate of A less that of B (truth: 0)")
-    for panel in (left, right):
+        upper.errorbar(mean[:, column], place, xerr=error[:, column], fmt="o", color=colour, label=label)
+    lower.errorbar(mean[:, 2], place, xerr=error[:, 2], fmt="o", color=INK)
+    lower.axvline(0, color=INK, ls=":", lw=1)
+    upper.set_title("accuracy")
+    upper.legend(fontsize=8, loc="center left")
+    lower.set_title("positive rate of A less that of B (truth: 0)")
+    for panel in (upper, lower):
+        panel.set_yticks(place, names)
         panel.grid(axis="x")
     save(figure, "count_regulariser")
 

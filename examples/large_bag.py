@@ -85,12 +85,11 @@ def learn(*, size: int = BAG, bags: int = BAGS) -> Tensor:
 
 def draw(ours: list[tuple[float, float]], theirs: list[tuple[float, float]]) -> None:
     """Time and memory against n."""
-    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.0))
+    figure, axes = plt.subplots(2, 1, figsize=(5.2, 5.6))
     for panel, column, title in zip(axes, (0, 1), ("seconds", "megabytes"), strict=True):
         for sizes, results, colour, name in ((SIZES, ours, BLUE, "kofn"), (SMALL, theirs, ORANGE, "Algorithm 1")):
             panel.loglog(sizes, [result[column] for result in results], "o-", color=colour, label=name)
         panel.set(xlabel="instances in the bag, n", title=f"{title} for log P(S = n / 2) and its gradient")
-        panel.title.set_fontsize(9)
         panel.grid()
     axes[0].legend()
     save(figure, "large_bag")

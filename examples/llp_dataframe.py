@@ -69,7 +69,7 @@ def measure(seed: int, *, counties: int = COUNTIES, **options: Any) -> pd.DataFr
 
 def draw(table: pd.DataFrame, error: pd.DataFrame) -> None:
     """Both measures of each way to learn, with a standard error."""
-    figure, axes = plt.subplots(1, 2, figsize=(7.6, 2.6), sharey=True)
+    figure, axes = plt.subplots(2, 1, figsize=(5.2, 4.4))
     place = np.arange(len(table))[::-1]
     colours = [INK, BLUE, ORANGE, ORANGE, BLUE]
     for panel, measured in zip(axes, table.columns, strict=True):

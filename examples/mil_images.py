@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from _picture import BLUE, INK, ORANGE, plt, save
 from matplotlib.colors import to_rgb
+from matplotlib.patches import Rectangle
 from torch import Tensor
 
 import kofn
@@ -62,9 +63,9 @@ def draw(data: BundledTask[MILTask], model: kofn.MILClassifier) -> None:
     task, logits, nines = held_out(data, model)
     bags = [int(bag) for label in (1, 0) for bag in (task.bag_labels == label).nonzero()[: SHOWN // 2]]
     widest = int(task.bags.sizes[bags].max())
-    figure = plt.figure(figsize=(7.6, 0.6 * SHOWN))
+    figure = plt.figure(figsize=(5.6, 0.44 * SHOWN))
     grid = figure.add_gridspec(SHOWN, 2, width_ratios=[widest, 3])
-    paper = figure.add_subplot(grid[:, 0], title="frame: P(nine), dot: it is one", aspect="equal")
+    paper = figure.add_subplot(grid[:, 0], title="framed by P(nine); dot: is one", aspect="equal")
     paper.set(xlim=(-0.5, 10 * widest + 0.5), ylim=(12 * SHOWN - 1.5, -1))
     paper.axis("off")
     canvas = np.zeros((12 * SHOWN, 10 * widest, 4))
@@ -75,7 +76,7 @@ def draw(data: BundledTask[MILTask], model: kofn.MILClassifier) -> None:
             top, left = 12 * row + 1, 10 * column + 1
             canvas[top : top + 8, left : left + 8, 3] = data.test.instances[task.bags.index[i]].reshape(8, 8)
             chance = float(torch.sigmoid(logits[i]))
-            paper.add_patch(plt.Rectangle((left - 1, top - 1), 9, 9, fill=False, lw=2, color=BLUE, alpha=chance))
+            paper.add_patch(Rectangle((left - 1, top - 1), 9, 9, fill=False, lw=2, color=BLUE, alpha=chance))
             if nines[i]:
                 paper.plot(left + 7.5, top - 0.5, "o", color=ORANGE, ms=5)
         law, true = kofn.log_count_distribution(logits[low:high]).exp(), int(nines[low:high].sum())

@@ -81,7 +81,7 @@ def measure(scale: float, seed: int) -> dict[str, list[float]]:
 
 def draw(table: dict[str, list[tuple[list[float], list[float]]]]) -> None:
     """Cross-entropy and distance against the scale of the noise; table[kind][scale] has means and standard errors."""
-    figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.0))
+    figure, axes = plt.subplots(2, 1, figsize=(5.2, 5.6))
     for panel, column, title in zip(axes, (1, 2), ("cross-entropy of fresh labels", "|w - w*|"), strict=True):
         for (name, rows), colour in zip(table.items(), (INK, BLUE, ORANGE), strict=True):
             means, errors = ([row[part][column] for row in rows] for part in (0, 1))

@@ -89,19 +89,19 @@ def measure(guess: float, seed: int, *, steps: int = STEPS) -> list[float]:
 
 def draw(table: NDArray[np.float64], error: NDArray[np.float64]) -> None:
     """What goes wrong when the guess is off, and the same models in two worlds."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.0))
+    figure, (upper, lower) = plt.subplots(2, 1, figsize=(5.2, 6.0))
     for panel, column, colour, name in (
-        (left, 0, BLUE, "accuracy"), (left, 6, PINK, "accuracy, by mean"),
-        (left, 1, ORANGE, "share called positive"), (left, 4, GREEN, "bound, from data alone"),
-        (right, 2, BLUE, "if 0.6 are positive"), (right, 5, ORANGE, "if 0.4 are: same data"),
-        (right, 3, GREEN, "the loss itself, held out"),
+        (upper, 0, BLUE, "accuracy"), (upper, 6, PINK, "accuracy, by mean"),
+        (upper, 1, ORANGE, "share called positive"), (upper, 4, GREEN, "bound, from data alone"),
+        (lower, 2, BLUE, "if 0.6 are positive"), (lower, 5, ORANGE, "if 0.4 are: same data"),
+        (lower, 3, GREEN, "the loss itself, held out"),
     ):  # fmt: skip
         panel.errorbar(GUESSES, table[:, column], error[:, column], color=colour, marker="o", ms=4, label=name, lw=1.4)
-    left.axvline(MIXTURE, ymin=0.36, color=INK, ls=":", lw=1)
-    left.set(xlabel="assumed mixture", title="when the guess is off", ylim=(0, 1.02))
-    right.set(xlabel="assumed mixture", title="log loss in two worlds", ylim=(0, 1.7))
-    left.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0.36, 0))
-    right.legend(fontsize=8, loc="upper center")
+    upper.axvline(MIXTURE, ymin=0.36, color=INK, ls=":", lw=1)
+    upper.set(xlabel="assumed mixture", title="when the guess is off", ylim=(0, 1.02))
+    lower.set(xlabel="assumed mixture", title="log loss in two worlds", ylim=(0, 1.7))
+    upper.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0.36, 0))
+    lower.legend(fontsize=8, loc="upper center")
     save(figure, "pu_unknown_prior")
 
 
