@@ -86,7 +86,7 @@ def draw(data: BundledTask[MILTask], model: kofn.MILClassifier) -> None:
         panel.get_xticklabels()[true].set(color=ORANGE, fontweight="bold")
         panel.spines["left"].set_visible(False)
         if row == 0:
-            panel.set_title("how many nines?")
+            panel.set_title("nines?")
     paper.imshow(canvas, extent=(-0.5, 10 * widest - 0.5, 12 * SHOWN - 0.5, -0.5), interpolation="none")
     save(figure, "mil_images")
 

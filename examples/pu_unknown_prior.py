@@ -3,7 +3,7 @@
 Learning from positive and unlabelled data needs the mixture: the share of positives among the unlabelled. Here it is a
 guess, swept from 0.2 to 0.9, and the truth of the generated data is 0.6. A small network is trained by
 `kofn.losses.pu_loss`: a bag of 100 unlabelled has Binomial(100, guess) positives, and the labelled ones are positive;
-or, in the column "by mean", match="expectation": it has 100 * guess of them.
+or, in the column "by mean" (its accuracy), match="expectation": it has 100 * guess of them.
 
 Can the data tell? From above they can. Whatever the scores, the unlabelled that pass a threshold are at least the
 positives among them that do, so
@@ -14,8 +14,8 @@ The smallest of these ratios on held-out data, over thresholds that 30 to 90 % o
 "bound". (The smallest of several noisy ratios is a little too small.)
 
 From below they cannot. Let a third of what looks positive among the unlabelled be negatives that look exactly like
-positives: then the mixture is 0.4, and *every number a learner sees is the same*. The last column scores the same
-models against that other truth. Only knowledge from outside tells the two worlds apart.
+positives: then the mixture is 0.4, and *every number a learner sees is the same*. The column "if 0.4" scores the
+same models against that other truth. Only knowledge from outside tells the two worlds apart.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kofn import metrics
 
 MIXTURE, OTHER = 0.6, 0.4  # of the world that is drawn, and of another one with the same data
 GUESSES, SEEDS, STEPS, BAG = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9), 3, 250, 100
-COLUMNS = ("accuracy", "called positive", "log loss", "held-out loss", "bound", "log loss if 0.4", "by mean: accuracy")
+COLUMNS = ("accuracy", "called +", "log loss", "held-out loss", "bound", "log loss if 0.4", "by mean")
 Match = Literal["distribution", "expectation"]
 
 
