@@ -6,6 +6,7 @@ Nothing is known of any single instance. The only thing the model is told is how
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import matplotlib as mpl
@@ -56,8 +57,8 @@ def main() -> None:
     axes.set_title("A bag's count law learns its label", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
-    folder = Path("kofn-demo")
-    folder.mkdir(exist_ok=True)
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "kofn-demo")
+    folder.mkdir(parents=True, exist_ok=True)
     partial, target = folder / "count-law.part.png", folder / "count-law.png"
     figure.savefig(partial, dpi=160)
     partial.replace(target)
