@@ -95,6 +95,8 @@ class Links(HTMLParser):
         for name, value in attrs:
             if name in ("href", "src") and value is not None:
                 self.targets.append(unescape(value))
+            elif name == "srcset" and value:
+                self.targets += [one.split()[0] for one in unescape(value).split(",")]
             elif name in ("id", "name") and value:
                 self.anchors.add(value)
 
