@@ -53,7 +53,8 @@ def table(name: str) -> str:
     rows = experiments.summary(name, results=RESULTS)
     parts = []
     for layout in layouts(rows):
-        parts += ([f"**`{layout.metric}`**"] if layout.metric else []) + [markdown_layout(layout)]
+        shown_as = f'<div class="results" markdown>\n\n{markdown_layout(layout)}\n\n</div>'
+        parts += ([f"**`{layout.metric}`**"] if layout.metric else []) + [shown_as]
     flat = experiments.markdown(name, results=RESULTS).replace("*", "\\*")
     folded = '??? note "Row by row, with differences and seconds"\n\n' + re.sub(r"^", "    ", flat, flags=re.M)
     return "\n\n".join([*parts, folded])
