@@ -1,7 +1,13 @@
 from __future__ import annotations
 
+import signal
+
 import torch
 from hypothesis import settings
+
+# Started in the background, a shell makes Ctrl-C ignored, here and in every child: the tests that press it need it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 torch.set_num_threads(1)  # a second, spinning thread beside the other test process costs more than it brings
 

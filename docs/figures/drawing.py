@@ -61,7 +61,9 @@ def styled(look: Look) -> Iterator[None]:
         "figure.constrained_layout.use": True,
         **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.titlecolor"), look.ink),
     }
-    with mpl.rc_context(settings):
+    with mpl.rc_context():
+        mpl.rcdefaults()  # not what some other code or a user's file has set
+        mpl.rcParams.update(settings)
         yield
 
 

@@ -13,7 +13,14 @@ from kofn import models
 from kofn.models import _registry
 from kofn.models._registry import NETWORKS, build
 
-OTHERS = {"AttentionMIL", "AttentionPooling", "GatedAttentionPooling", "Logit", "build"}  # no instance networks
+OTHERS = {
+    "AttentionMIL",
+    "AttentionPooling",
+    "GatedAttentionPooling",
+    "Logit",
+    "build",
+    "start_at_rate",
+}  # no instance networks
 
 
 def test_names_are_the_public_functions_that_make_instance_networks() -> None:

@@ -43,7 +43,9 @@ def figures(results: str | os.PathLike[str], out: str | os.PathLike[str], *, pre
     pyplot = _pyplot()
     Path(out).mkdir(parents=True, exist_ok=True)
     drawn = {}
-    with pyplot.rc_context(STYLE):
+    with pyplot.rc_context():
+        _checks.extra("matplotlib", "experiments").rcdefaults()  # not what a user's file has set
+        pyplot.rcParams.update(STYLE)
         for name, draw in DRAWINGS.items():
             figure = draw(pyplot, results, preset)
             if figure is None:
