@@ -135,7 +135,7 @@ def count_law(pyplot: Any, results: Any, preset: str) -> Any:
     size = len(next(iter(shown.values()))["law"]) - 1
     counts = np.arange(size + 1)
     binomial = [math.comb(size, int(k)) / 2**size for k in counts]
-    axes.fill_between(counts, binomial, color="lightgrey", label=f"Binomial({size}, 1/2)")
+    axes.fill_between(counts, binomial, color=INK, alpha=0.35, linewidth=0, label=f"Binomial({size}, 1/2)")
     for method, numbers in sorted(shown.items()):
         axes.plot(counts, numbers["law"], label=method)
     axes.set(xlabel="positives among 100 test images", ylabel="probability", xlim=(20, 80))
