@@ -89,8 +89,11 @@ def mil(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
         return common | {"patience": 20}
     if size > 10:  # half of the bags are positive, an instance is with 1 - 2^(-1/size): begun there, CL learns sooner
         return common | ({"start": 1 - 0.5 ** (1 / size)} if method == "CL" else {})
-    # Steps of about forty images; with few bags, which make few steps, one at a time as the paper has it.
-    return common | ({"batch_size": 40 // size, "lr": 1e-3} if bags > 100 else {})
+    if method != "CL" or bags < 50:
+        return common
+    # Steps of about forty images. The paper's rate and decay fit as well and generalise less: at 100 and 150 bags the
+    # rounded AUC of validation bags is 0.90, with these 0.91 and 0.92.
+    return common | {"batch_size": 40 // size, "lr": 2e-3, "weight_decay": 3e-3}
 
 
 def colon(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
