@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 from pathlib import Path
 
 import torch
@@ -13,21 +10,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-import kofn
 from bench import accuracy, speed
-
-Rows = list[list[str]]
-
-
-def machine() -> str:
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        cpu = next((line.split(":")[1].strip() for line in info.open() if line.startswith("model name")), cpu)
-    return (
-        f"{cpu}, {os.cpu_count()} cores, one thread used; Python {platform.python_version()}, "
-        f"torch {torch.__version__}, kofn {kofn.__version__} ({kofn.counts.backend()})"
-    )
+from bench.record import Rows, machine, markdown, write
 
 
 def speed_rows(results: dict[str, dict[str, float]]) -> Rows:
@@ -58,12 +42,6 @@ def accuracy_rows(results: dict[str, accuracy.Errors]) -> Rows:
             cells.append(f"{value:.0e}" + ("" if gradient is None else f" / {gradient:.0e}"))
         rows.append([case, *cells])
     return rows
-
-
-def markdown(rows: Rows) -> str:
-    head, *body = rows
-    lines = [head, ["---"] * len(head), *body]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def section(title: str, rows: Rows) -> str:
@@ -109,11 +87,7 @@ def main() -> None:
     )
     text = "\n\n".join([f"{machine()}.", notes, *(section(title, rows) for title, rows in tables.items())])
     record = {"machine": machine(), "milliseconds": times, "errors": errors, "contenders": speed.NAMES}
-    for suffix, content in ((".md", text + "\n"), (".json", json.dumps(record, indent=1) + "\n")):
-        target = options.out.with_suffix(suffix)
-        partial = target.with_suffix(suffix + ".part")
-        partial.write_text(content)
-        partial.replace(target)
+    for target in write(options.out, record, text + "\n"):
         console.print(f"wrote {target}")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib.metadata
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ import torch
 from rich.console import Console
 
 from bench import speed
-from bench.__main__ import machine, markdown
+from bench.record import machine, markdown, write
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 LIBRARIES = ("torch", "numpy", "scipy", "fast-poibin", "kofn")
@@ -97,11 +96,7 @@ def main() -> None:
         record["milliseconds"][name] = times
         for contender, by_size in times.items():
             console.print(f"{name}, {contender}: " + "  ".join(f"{n}: {ms:.3g} ms" for n, ms in by_size.items()))
-    for suffix, content in ((".json", json.dumps(record, indent=1) + "\n"), (".md", page(record))):
-        target = options.out.with_suffix(suffix)
-        partial = target.with_suffix(suffix + ".part")
-        partial.write_text(content)
-        partial.replace(target)
+    for target in write(options.out, record, page(record)):
         console.print(f"wrote {target}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor, nn
 
 import kofn
-from bench.__main__ import machine, markdown
+from bench.record import machine, markdown, write
 from kofn import training
 from kofn.batches import BagDataset
 
@@ -98,8 +97,7 @@ def main() -> None:
         f"process. An epoch: {BAGS - HELD_OUT} bags of {SIZE} in steps of {STEP}, then {HELD_OUT} to validate.\n\n"
         f"<!-- --8<-- [start:training] -->\n{markdown(rows)}\n<!-- --8<-- [end:training] -->\n"
     )
-    Path("bench/training.md").write_text(text)
-    Path("bench/training.json").write_text(json.dumps({"machine": machine(), "seconds": record}, indent=1) + "\n")
+    write(Path("bench/training"), {"machine": machine(), "seconds": record}, text)
 
 
 if __name__ == "__main__":

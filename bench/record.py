@@ -1,0 +1,45 @@
+"""What a benchmark leaves behind: the machine, tables in Markdown, a record in JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import kofn
+
+Rows = list[list[str]]
+
+
+def machine() -> str:
+    """Where and with what the numbers were made."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        cpu = next((line.split(":")[1].strip() for line in info.open() if line.startswith("model name")), cpu)
+    return (
+        f"{cpu}, {os.cpu_count()} cores, one thread used; Python {platform.python_version()}, "
+        f"torch {torch.__version__}, kofn {kofn.__version__} ({kofn.counts.backend()})"
+    )
+
+
+def markdown(rows: Rows) -> str:
+    """A table, its first row the names of the columns."""
+    head, *body = rows
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def write(out: Path, record: dict[str, Any], text: str) -> list[Path]:
+    """Write ``out`` as .md and .json, each under another name until it is whole."""
+    written = []
+    for suffix, content in ((".md", text), (".json", json.dumps(record, indent=1) + "\n")):
+        written.append(out.with_suffix(suffix))
+        partial = out.with_suffix(suffix + ".part")
+        partial.write_text(content)
+        partial.replace(written[-1])
+    return written
