@@ -1,7 +1,8 @@
-"""Every Python block of the README and the documentation runs as written, and so do the first steps' commands."""
+"""Every Python block of the README and the documentation runs as written, and so do its commands."""
 
 from __future__ import annotations
 
+import random
 import re
 import shlex
 from pathlib import Path
@@ -13,7 +14,6 @@ from kofn.cli import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-FIRST_STEPS = ROOT / "docs" / "start" / "own-data.md"
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -32,15 +32,61 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     run(page)
 
 
-def test_commands_of_the_first_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def commands(page: Path) -> list[list[str]]:
+    """What follows `kofn` in a page's console blocks."""
+    lines = [line for block in blocks(page, "console") for line in block.splitlines()]
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("kofn ")]
+
+
+def tables() -> None:
+    """The files that the commands speak of, in this folder."""
+    generator = random.Random(0)
+    for name, bag, label in (
+        ("votes", "county", "turnout"),
+        ("other", "county", "turnout"),
+        ("wards", "ward", "cases"),
+    ):
+        lines = [f"{bag},age,income,region,{label}"]
+        for number in range(20):
+            known = generator.randint(0, 4)
+            told = known / 4 if label == "turnout" else known + generator.gauss(0, 1)
+            for _ in range(4):
+                row = (
+                    generator.randint(18, 90),
+                    generator.randint(10, 90) * 1000,
+                    generator.choice(("north", "south")),
+                )
+                lines.append(",".join(map(str, (f"{bag} {number}", *row, told))))
+        Path(f"{name}.csv").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/start/own-data.md", "docs/guides/table.md", "docs/guides/noisy.md"]
+)
+def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    run(FIRST_STEPS)
-    commands = [line for block in blocks(FIRST_STEPS, "console") for line in block.splitlines()]
-    assert len(commands) >= 5
-    for command in commands:
-        program, *arguments = shlex.split(command)
-        assert program == "kofn"
-        if arguments[0] == "fit":
-            arguments += ["--epochs", "3"]  # a reader waits longer
-        result = CliRunner().invoke(app, arguments)
-        assert result.exit_code == 0, command + result.output
+    tables()
+    if page == "docs/start/own-data.md":
+        run(ROOT / page)  # which writes the table itself
+    assert commands(ROOT / page)
+    for words in commands(ROOT / page):
+        quick = ["--epochs", "3"] if words[0] == "fit" else []  # a reader waits longer
+        result = CliRunner().invoke(app, [*words, *quick])
+        assert result.exit_code == 0, f"{words}: {result.output}"
+
+
+def test_other_commands_are_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that take hours are read, not run."""
+    asked: list[str] = []
+
+    def noted(table: str, **_: object) -> list[Path]:
+        asked.append(table)
+        return []
+
+    monkeypatch.setattr("kofn.experiments.reproduce", noted)
+    for page in PAGES:
+        for words in commands(page):
+            if words[0] == "reproduce":
+                result = CliRunner().invoke(app, words)
+                assert result.exit_code == 0, f"{words}: {result.output}"
+    assert set(asked) == {"llp", "all"}
