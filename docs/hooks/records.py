@@ -69,8 +69,9 @@ def shown(name: str) -> str:
 
 def told(name: str) -> str:
     """The findings of a table as a list."""
-    sentences = findings(experiments.summary(name, results=RESULTS))
-    return "\n".join(f"- {sentence}" for sentence in sentences) or "- Not run."
+    rows = experiments.summary(name, results=RESULTS)
+    nothing = "Nothing to compare yet." if any(row.values for row in rows) else "Not run."
+    return "\n".join(f"- {sentence}" for sentence in findings(rows) or [nothing])
 
 
 def counted(_: str | None) -> str:
