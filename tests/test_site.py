@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
+from headless_chromium import LUMINANCE, Chromium, needs_chromium
 
 ROOT = Path(__file__).parent.parent
 mkdocs = pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install -e '.[docs]'")
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-in_a_browser = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None,
-    reason="no Chromium with its driver here: apt-get install chromium chromium-driver",
-)
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-dev-shm-usage "
-    "--disable-background-networking --disable-component-update --disable-sync"
-)
 # Contrast as WCAG defines it, of every text that is seen, against the first opaque background behind it.
-CONTRAST = """
-const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
-const light = ([r, g, b]) => {
-  const [x, y, z] = [r, g, b].map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
-  return 0.2126 * x + 0.7152 * y + 0.0722 * z;
-};
+CONTRAST = (
+    LUMINANCE
+    + """
 const paper = (node) => {
   for (; node; node = node.parentElement) {
     const colour = channels(getComputedStyle(node).backgroundColor);
@@ -60,6 +43,7 @@ for (const node of document.querySelectorAll(".md-content *")) {
 }
 return found.sort((a, b) => a[0] - b[0]).slice(0, 5);
 """
+)
 
 
 @pytest.fixture(scope="module")
@@ -125,60 +109,27 @@ def test_code_that_makes_the_site_is_not_part_of_it(site: Path) -> None:
     assert "This page is not here" in (site / "404.html").read_text()
 
 
-class Browser:
-    """A page at a time, at a width, in light or dark."""
+class Browser(Chromium):
+    """A page of the site at a time."""
 
-    def __init__(self, folder: Path) -> None:
-        options = webdriver.ChromeOptions()
-        options.binary_location = str(CHROMIUM)
-        for flag in [*FLAGS.split(), f"--user-data-dir={folder / 'profile'}"]:
-            options.add_argument(flag)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
-        self.scheme = ""
-        self.driver.set_page_load_timeout(60)
-        self.driver.command_executor.client_config.timeout = 90  # a browser that hangs is an error, not a long wait
+    scheme = ""
 
     def show(self, page: Path, *, width: int, scheme: str) -> None:
-        metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
+        self.look(width=width, scheme=scheme)
         self.driver.get(page.as_uri())
         if scheme != self.scheme:  # the theme remembers which it showed last
             self.run("localStorage.clear()")
             self.driver.get(page.as_uri())
             self.scheme = scheme
 
-    def run(self, script: str) -> Any:
-        return self.driver.execute_script(script)
-
-    def log(self, kind: str) -> list[dict[str, Any]]:
-        entries: list[dict[str, Any]] = self.driver.get_log(kind)
-        return entries
-
-    def requested(self) -> list[str]:
-        """Addresses asked for since the last look."""
-        found = []
-        for entry in self.log("performance"):
-            message = json.loads(entry["message"])["message"]
-            if message["method"] == "Network.requestWillBeSent":
-                found.append(message["params"]["request"]["url"])
-        return found
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with tempfile.TemporaryDirectory(prefix="kofn-site-", ignore_cleanup_errors=True) as folder:
-        os.environ.setdefault("SE_OFFLINE", "true")
-        opened = Browser(Path(folder))
-        try:
-            yield opened
-        finally:
-            opened.driver.quit()
+    with Browser.opened() as opened:
+        yield opened
 
 
-@in_a_browser
+@needs_chromium
 @pytest.mark.parametrize("width", [390, 1280], ids=str)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_fits_says_nothing_and_asks_for_nothing(
@@ -201,7 +152,7 @@ def test_every_page_fits_says_nothing_and_asks_for_nothing(
     assert [url for url in browser.requested() if url.startswith(("http:", "https:", "ws:", "wss:"))] == []
 
 
-@in_a_browser
+@needs_chromium
 @pytest.mark.parametrize("words", ["PoissonBinomial", "kofn fit llp", "log_count_between"])
 def test_search_finds_without_a_server(browser: Browser, site: Path, words: str) -> None:
     browser.show(site / "index.html", width=1280, scheme="light")
@@ -214,7 +165,7 @@ def test_search_finds_without_a_server(browser: Browser, site: Path, words: str)
     assert any("/reference/" in address for address in found), found
 
 
-@in_a_browser
+@needs_chromium
 def test_the_picture_of_the_layers_can_be_read(browser: Browser, site: Path) -> None:
     for width, shown in ((390, "phone"), (1280, "desktop")):
         browser.show(site / "architecture.html", width=width, scheme="light")

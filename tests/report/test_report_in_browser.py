@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
+from headless_chromium import LUMINANCE, Chromium, needs_chromium
 from report_cases import EVIL, full
 
 from kofn.report import Report, write
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None,
-    reason="no Chromium with its driver here: apt-get install chromium chromium-driver",
-)
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-dev-shm-usage "
-    "--disable-background-networking --disable-component-update --disable-sync"
-)
+pytestmark = needs_chromium
 # Contrast as WCAG defines it, of every text against the first opaque background behind it. Figures' texts are on cards.
-CONTRAST = """
-const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
-const light = ([r, g, b]) => {
-  const [x, y, z] = [r, g, b].map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
-  return 0.2126 * x + 0.7152 * y + 0.0722 * z;
-};
+CONTRAST = (
+    LUMINANCE
+    + """
 const behind = (node) => {
   for (; node; node = node.parentElement) {
     const colour = channels(getComputedStyle(node).backgroundColor);
@@ -52,40 +34,19 @@ for (const node of document.querySelectorAll("body *")) {
 }
 return found.sort((a, b) => a[0] - b[0]);
 """
+)
 
 
-class Browser:
-    """A page at a time, at a width, in light or dark."""
-
-    def __init__(self, folder: Path) -> None:
-        options = webdriver.ChromeOptions()
-        options.binary_location = str(CHROMIUM)
-        for flag in [*FLAGS.split(), f"--user-data-dir={folder / 'profile'}"]:
-            options.add_argument(flag)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
-        self.driver.set_page_load_timeout(30)
-        self.driver.set_script_timeout(30)
-        self.driver.command_executor.client_config.timeout = 60  # a browser that hangs is an error, not a long wait
-        self.folder = folder
+class Browser(Chromium):
+    """A report at a time."""
 
     def show(self, report: Report, *, width: int = 1200, scheme: str = "light", media: str = "") -> None:
-        metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+        self.look(width=width, scheme=scheme, media=media)
         path = self.folder / "report.html"
         write(report, path)
         self.log("browser")
         self.log("performance")
         self.driver.get(path.as_uri())
-
-    def run(self, script: str, *arguments: Any) -> Any:
-        return self.driver.execute_script(script, *arguments)
-
-    def log(self, kind: str) -> list[dict[str, Any]]:
-        entries: list[dict[str, Any]] = self.driver.get_log(kind)
-        return entries
 
     def column(self, table: int, column: int) -> list[str]:
         script = (
@@ -98,24 +59,16 @@ class Browser:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with tempfile.TemporaryDirectory(prefix="kofn-page-", ignore_cleanup_errors=True) as folder:
-        os.environ.setdefault("SE_OFFLINE", "true")
-        opened = Browser(Path(folder))
-        try:
-            yield opened
-        finally:
-            opened.driver.quit()
+    with Browser.opened() as opened:
+        yield opened
 
 
 def test_no_complaint_nothing_requested_nothing_run(browser: Browser) -> None:
     browser.show(full(EVIL))
     assert browser.log("browser") == []
-    requested = []
-    for entry in browser.log("performance"):
-        message = json.loads(entry["message"])["message"]
-        if message["method"] == "Network.requestWillBeSent":
-            requested.append(message["params"]["request"]["url"])
-    assert [url for url in requested if not url.startswith("data:")] == [(browser.folder / "report.html").as_uri()]
+    assert [url for url in browser.requested() if not url.startswith("data:")] == [
+        (browser.folder / "report.html").as_uri()
+    ]
     assert browser.run("return document.querySelectorAll('script').length") == 1
 
 

@@ -137,7 +137,7 @@ def test_output_is_checked_and_appears_whole(tmp_path: Path) -> None:
         raise RuntimeError("in the middle")
 
     with pytest.raises(RuntimeError, match="in the middle"):
-        write_table(target, breaks())  # type: ignore[arg-type]
+        write_table(target, breaks())  # type: ignore[arg-type]  # a stream that breaks, typed as any
     assert target.read_text() == "old\n"
     assert [p.name for p in tmp_path.iterdir()] == ["out.csv"]
     with pytest.raises(FileNotFoundError, match="no such folder"):

@@ -1,0 +1,83 @@
+"""Headless Chromium for the tests that look at pages, where there is one with its driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typing_extensions import Self
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None,
+    reason="no Chromium with its driver here: apt-get install chromium chromium-driver",
+)
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-dev-shm-usage "
+    "--disable-background-networking --disable-component-update --disable-sync"
+)
+# For scripts that measure contrast as WCAG defines it: the channels of a colour, and their relative luminance.
+LUMINANCE = """
+const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+const light = ([r, g, b]) => {
+  const [x, y, z] = [r, g, b].map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+};
+"""
+
+
+class Chromium:
+    """A page at a time, at a width, in light or dark."""
+
+    def __init__(self, folder: Path) -> None:
+        options = webdriver.ChromeOptions()
+        options.binary_location = str(CHROMIUM)
+        for flag in [*FLAGS.split(), f"--user-data-dir={folder / 'profile'}"]:
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
+        self.driver.set_page_load_timeout(60)
+        self.driver.set_script_timeout(30)
+        self.driver.command_executor.client_config.timeout = 90  # a browser that hangs is an error, not a long wait
+        self.folder = folder
+
+    def look(self, *, width: int, scheme: str, media: str = "") -> None:
+        """How pages are shown from now on."""
+        metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+
+    def run(self, script: str, *arguments: Any) -> Any:
+        return self.driver.execute_script(script, *arguments)
+
+    def log(self, kind: str) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = self.driver.get_log(kind)
+        return entries
+
+    def requested(self) -> list[str]:
+        """Addresses asked for since the last look."""
+        messages = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
+        asked = [message for message in messages if message["method"] == "Network.requestWillBeSent"]
+        return [message["params"]["request"]["url"] for message in asked]
+
+    @classmethod
+    @contextmanager
+    def opened(cls) -> Iterator[Self]:
+        """A browser with a folder of its own, both gone afterwards."""
+        with tempfile.TemporaryDirectory(prefix="kofn-page-", ignore_cleanup_errors=True) as folder:
+            os.environ.setdefault("SE_OFFLINE", "true")
+            browser = cls(Path(folder))
+            try:
+                yield browser
+            finally:
+                browser.driver.quit()
