@@ -71,12 +71,12 @@ def test_fit_of_every_kind(folder: Path, tmp_path: Path, case: str) -> None:
 
 
 def test_options_reach_the_estimator(folder: Path, tmp_path: Path) -> None:
-    said = "--hidden 6,4 --dropout 0.1 --epochs 5 --batch-size 7 --lr 0.02 --weight-decay 0.01 --l1 0.001 --patience 2"
+    said = "--hidden 6,4 --dropout 0.1 --epochs 5 --batch-size 7 --lr 0.02 --schedule cosine --weight-decay 0.01 --l1 0.001 --patience 2"
     said += " --valid-fraction 0.25 --seed 3 --loss mutual-contamination --rounding nearest --features x --device cpu"
     fine("fit", "llp", folder / "t.csv", "--bag", "bag", "--label", "proportion", *said.split(), "-o", tmp_path / "m")
     estimator = LLPClassifier.load(tmp_path / "m")
     expected: dict[str, Any] = {
-        "hidden": (6, 4), "dropout": 0.1, "epochs": 5, "batch_size": 7, "lr": 0.02, "weight_decay": 0.01, "l1": 0.001,
+        "hidden": (6, 4), "dropout": 0.1, "epochs": 5, "batch_size": 7, "lr": 0.02, "schedule": "cosine", "weight_decay": 0.01, "l1": 0.001,
         "patience": 2, "validation_fraction": 0.25, "random_state": 3, "loss": "mutual-contamination",
         "rounding": "nearest", "label": "proportion",
     }  # fmt: skip

@@ -45,6 +45,7 @@ def fit_llp(
     epochs: options.Epochs = 100,
     batch_size: options.BatchSize = None,
     lr: options.LearningRate = 1e-3,
+    schedule: options.Schedule = "constant",
     weight_decay: options.WeightDecay = 0.0,
     l1: options.L1 = 0.0,
     valid_fraction: options.ValidFraction = 0.1,
@@ -88,6 +89,7 @@ def fit_mil(
     epochs: options.Epochs = 100,
     batch_size: options.BatchSize = None,
     lr: options.LearningRate = 1e-3,
+    schedule: options.Schedule = "constant",
     weight_decay: options.WeightDecay = 0.0,
     l1: options.L1 = 0.0,
     valid_fraction: options.ValidFraction = 0.1,
@@ -135,6 +137,7 @@ def fit_pu(
         int | None, typer.Option(help="Unlabelled rows in a step; by default it fits their number.", min=1)
     ] = None,
     lr: options.LearningRate = 1e-3,
+    schedule: options.Schedule = "constant",
     weight_decay: options.WeightDecay = 0.0,
     l1: options.L1 = 0.0,
     valid_fraction: options.ValidFraction = 0.1,
@@ -162,7 +165,7 @@ def fit_pu(
 
 def _common(said: dict[str, Any]) -> dict[str, Any]:
     """Parameters of an estimator that all three share."""
-    same = ("loss", "dropout", "epochs", "lr", "weight_decay", "l1", "patience", "device")
+    same = ("loss", "dropout", "epochs", "lr", "schedule", "weight_decay", "l1", "patience", "device")
     others = {"validation_fraction": said["valid_fraction"], "random_state": said["seed"]}
     if said["batch_size"] is not None:  # else the estimator's own default
         others["batch_size"] = said["batch_size"]

@@ -6,7 +6,7 @@ import hashlib
 import re
 from numbers import Integral
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -44,6 +44,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     dropout: float
     epochs: int
     lr: float
+    schedule: Literal["constant", "cosine"]
     weight_decay: float
     l1: float
     batch_size: int | None
@@ -148,6 +149,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         _checks.whole_number("accumulate", self.accumulate, low=1)
         if self.patience is not None:
             _checks.whole_number("patience", self.patience, low=1)
+        _checks.option("schedule", self.schedule, ("constant", "cosine"))
         for name in ("lr", "weight_decay", "l1"):
             _checks.real_number(name, getattr(self, name), low=0)
         for name in ("dropout", "validation_fraction"):
@@ -210,6 +212,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
                 objective,
                 rule=rule,
                 lr=self.lr,
+                schedule=self.schedule,
                 weight_decay=self.weight_decay,
                 l1=self.l1,
                 seed=seed,

@@ -41,6 +41,8 @@ class LLPClassifier(CountClassifier):
         dropout: of "mlp".
         epochs: at most so many.
         lr: learning rate of Adam.
+        schedule: of the learning rate, "constant" or "cosine": down to 0 along half a cosine over all epochs, so that
+            the last batches leave less noise in the weights.
         weight_decay: of Adam.
         l1: factor of the sum of absolute weights.
         batch_size: bags in a step; by default a sixteenth of them, at most 64.
@@ -99,6 +101,7 @@ class LLPClassifier(CountClassifier):
         dropout: float = 0.0,
         epochs: int = 100,
         lr: float = 1e-3,
+        schedule: Literal["constant", "cosine"] = "constant",
         weight_decay: float = 0.0,
         l1: float = 0.0,
         batch_size: int | None = None,
@@ -123,6 +126,7 @@ class LLPClassifier(CountClassifier):
         self.dropout = dropout
         self.epochs = epochs
         self.lr = lr
+        self.schedule = schedule
         self.weight_decay = weight_decay
         self.l1 = l1
         self.batch_size = batch_size

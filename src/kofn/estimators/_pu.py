@@ -77,6 +77,7 @@ class PUClassifier(CountClassifier):
         dropout: float = 0.0,
         epochs: int = 100,
         lr: float = 1e-3,
+        schedule: Literal["constant", "cosine"] = "constant",
         weight_decay: float = 0.0,
         l1: float = 0.0,
         batch_size: int | None = None,
@@ -101,6 +102,7 @@ class PUClassifier(CountClassifier):
         self.dropout = dropout
         self.epochs = epochs
         self.lr = lr
+        self.schedule = schedule
         self.weight_decay = weight_decay
         self.l1 = l1
         self.batch_size = batch_size

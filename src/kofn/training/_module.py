@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from lightning.pytorch import LightningModule
+from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
 
 from kofn import _checks
 from kofn.batches import Batch
@@ -33,6 +36,8 @@ class CountModule(LightningModule):
         objective: from (logits, labels, offsets) to losses of bags.
         rule: when the network is at its best.
         lr: learning rate.
+        schedule: "constant", or "cosine": step t of all T of the fit has the rate lr (1 + cos(pi t / T)) / 2, of any
+            optimizer. What small steps at the end leave out is the noise of the last few batches.
         weight_decay: of Adam, so on the squares of the weights.
         l1: factor of the sum of absolute weights (of matrices and kernels, not of biases).
         optimizer: from parameters to an optimizer, in place of Adam with `lr` and `weight_decay`.
@@ -52,6 +57,7 @@ class CountModule(LightningModule):
         *,
         rule: StoppingRule | None = None,
         lr: float = 1e-3,
+        schedule: Literal["constant", "cosine"] = "constant",
         weight_decay: float = 0.0,
         l1: float = 0.0,
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,
@@ -61,6 +67,8 @@ class CountModule(LightningModule):
         super().__init__()
         self.network, self.objective, self.rule = network, objective, rule or ByLoss()
         self.lr, self.weight_decay, self.l1, self.optimizer, self.seed = lr, weight_decay, l1, optimizer, seed
+        _checks.option("schedule", schedule, ("constant", "cosine"))
+        self.schedule = schedule
         self.identity = dict(identity or {})
         self.history: list[dict[str, float]] = []
         self.best_epoch: int | None = None
@@ -136,10 +144,17 @@ class CountModule(LightningModule):
         if self._best:
             self.network.load_state_dict(self._best)
 
-    def configure_optimizers(self) -> Optimizer:
+    def configure_optimizers(self) -> OptimizerLRScheduler:
+        weights = self.network.parameters()
         if self.optimizer is not None:
-            return self.optimizer(self.network.parameters())
-        return torch.optim.Adam(self.network.parameters(), lr=self.lr, weight_decay=self.weight_decay)
+            optimizer = self.optimizer(weights)
+        else:
+            optimizer = torch.optim.Adam(weights, lr=self.lr, weight_decay=self.weight_decay)
+        if self.schedule == "constant":
+            return optimizer
+        steps = self.trainer.estimated_stepping_batches  # of the whole fit, over accumulated batches and processes
+        rates = LambdaLR(optimizer, lambda step: (1 + math.cos(math.pi * min(step / steps, 1))) / 2)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": rates, "interval": "step"}}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["kofn"] = {"best": self._best, "identity": self.identity}
