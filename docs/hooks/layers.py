@@ -44,7 +44,7 @@ LAYERS = [
     ["datasets._adult", "datasets._magic", "datasets._mnist", "datasets._cifar10", "datasets._bundled"],
     ["datasets"],
     [""],
-    ["training._needs", "training._objectives", "training._stopping"],
+    ["training._needs", "training._objectives", "training._stopping", "training._schedules"],
     ["training._module", "training._data", "training._checkpoints"],
     ["training._fit"],
     ["training"],

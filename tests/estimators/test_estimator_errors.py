@@ -189,7 +189,11 @@ def test_pu(options: dict[str, Any], y: int | None, message: str) -> None:
         ({"epochs": -1}, ValueError, "`epochs` must be at least 1; got -1"),
         ({"epochs": 2.5}, TypeError, "`epochs` must be a whole number"),
         ({"lr": -0.1}, ValueError, "`lr` must be finite and at least 0"),
-        ({"schedule": "linear"}, ValueError, "`schedule` must be one of 'constant', 'cosine'; got 'linear'"),
+        (
+            {"schedule": "linear"},
+            ValueError,
+            "`schedule` must be one of 'constant', 'cosine', 'one-cycle'; got 'linear'",
+        ),
         ({"weight_decay": -1}, ValueError, "`weight_decay` must be"),
         ({"l1": float("inf")}, ValueError, "`l1` must be finite"),
         ({"dropout": 1.5}, ValueError, "`dropout` must lie between 0 and 1"),

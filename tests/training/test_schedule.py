@@ -30,7 +30,7 @@ class Rates(Callback):
 
 
 def cosine(steps: int) -> list[float]:
-    return [(1 + math.cos(math.pi * t / steps)) / 2 for t in range(steps)]
+    return [(1 + math.cos(math.pi * (t + 0.5) / steps)) / 2 for t in range(steps)]
 
 
 @pytest.mark.parametrize("accumulate", [1, 2, 3])
@@ -49,12 +49,21 @@ def test_constant_is_the_default() -> None:
 
 
 def test_steps_are_as_long_as_the_rate_says() -> None:
-    """Of a loss with the slope 1 gradient descent goes lr sum_t (1 + cos(pi t / T)) / 2 = lr (T + 1) / 2 downhill."""
+    """Of a loss with the slope 1 gradient descent goes lr T / 2 downhill: that is the mean of half a cosine."""
     module = CountModule(network().double(), lambda x, y, o: x.mean().expand(len(y)), optimizer=SGD, **COSINE)
     bias = list(module.network.parameters())[-1]
     before = bias.item()
     fit(module, llp_data(batch_size=3), epochs=3)
-    assert before - bias.item() == pytest.approx(0.3 * (12 + 1) / 2)
+    assert before - bias.item() == pytest.approx(0.3 * 12 / 2)
+
+
+def test_one_cycle_goes_up_and_down() -> None:
+    seen = Rates()
+    fit(llp_module(lr=0.2, schedule="one-cycle"), llp_data(batch_size=1), epochs=5, trainer={"callbacks": [seen]})
+    rates = [rate for (rate,) in seen.rates]  # of fifty steps, ten bags a time
+    top = rates.index(max(rates))
+    assert rates[:top] == pytest.approx([0.2 * (t + 0.5) / 15 for t in range(15)])
+    assert rates[top:] == pytest.approx([0.2 * share for share in cosine(35)])
 
 
 def test_each_group_of_an_optimizer_keeps_its_rate() -> None:
@@ -69,9 +78,10 @@ def test_each_group_of_an_optimizer_keeps_its_rate() -> None:
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
-def test_resumed_is_uninterrupted(tmp_path: Path, accumulate: int) -> None:
+@pytest.mark.parametrize("schedule", ["cosine", "one-cycle"])
+def test_resumed_is_uninterrupted(tmp_path: Path, accumulate: int, schedule: Any) -> None:
     def run(folder: str, *callbacks: Callback) -> CountModule:
-        module = llp_module(seed=5, lr=0.05, **COSINE)
+        module = llp_module(seed=5, lr=0.05, schedule=schedule)
         options = {"callbacks": list(callbacks)}
         data = llp_data(6, batch_size=3, seed=5)
         fit(module, data, epochs=5, accumulate=accumulate, checkpoint=tmp_path / folder, trainer=options)
@@ -89,5 +99,5 @@ def test_resumed_is_uninterrupted(tmp_path: Path, accumulate: int) -> None:
 
 
 def test_other_words_are_refused() -> None:
-    with pytest.raises(ValueError, match="`schedule` must be one of 'constant', 'cosine'; got 'linear'"):
+    with pytest.raises(ValueError, match="`schedule` must be one of 'constant', 'cosine', 'one-cycle'; got 'linear'"):
         llp_module(schedule="linear")

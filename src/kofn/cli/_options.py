@@ -27,7 +27,8 @@ Epochs = Annotated[int, typer.Option(help="At most so many.", min=1)]
 BatchSize = Annotated[int | None, typer.Option(help="Bags in a step; by default it fits their number.", min=1)]
 LearningRate = Annotated[float, typer.Option("--lr", help="Learning rate of Adam.", min=0.0)]
 Schedule = Annotated[
-    Literal["constant", "cosine"], typer.Option(help="Of the learning rate: constant, or down to 0 in half a cosine.")
+    Literal["constant", "cosine", "one-cycle"],
+    typer.Option(help="Of the learning rate: constant, down to 0, or up and down."),
 ]
 WeightDecay = Annotated[float, typer.Option(help="Weight decay of Adam.", min=0.0)]
 L1 = Annotated[float, typer.Option("--l1", help="Factor of the sum of absolute weights.", min=0.0)]

@@ -44,7 +44,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     dropout: float
     epochs: int
     lr: float
-    schedule: Literal["constant", "cosine"]
+    schedule: Literal["constant", "cosine", "one-cycle"]
     weight_decay: float
     l1: float
     batch_size: int | None
@@ -149,7 +149,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         _checks.whole_number("accumulate", self.accumulate, low=1)
         if self.patience is not None:
             _checks.whole_number("patience", self.patience, low=1)
-        _checks.option("schedule", self.schedule, ("constant", "cosine"))
+        _checks.option("schedule", self.schedule, ("constant", "cosine", "one-cycle"))
         for name in ("lr", "weight_decay", "l1"):
             _checks.real_number(name, getattr(self, name), low=0)
         for name in ("dropout", "validation_fraction"):

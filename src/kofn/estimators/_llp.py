@@ -41,8 +41,8 @@ class LLPClassifier(CountClassifier):
         dropout: of "mlp".
         epochs: at most so many.
         lr: learning rate of Adam.
-        schedule: of the learning rate, "constant" or "cosine": down to 0 along half a cosine over all epochs, so that
-            the last batches leave less noise in the weights.
+        schedule: of the learning rate over all epochs: "constant"; "cosine", down to 0, so that the last batches leave
+            less noise in the weights; "one-cycle", up from 0 and down, for large bags, whose loss is steep at first.
         weight_decay: of Adam.
         l1: factor of the sum of absolute weights.
         batch_size: bags in a step; by default a sixteenth of them, at most 64.
@@ -101,7 +101,7 @@ class LLPClassifier(CountClassifier):
         dropout: float = 0.0,
         epochs: int = 100,
         lr: float = 1e-3,
-        schedule: Literal["constant", "cosine"] = "constant",
+        schedule: Literal["constant", "cosine", "one-cycle"] = "constant",
         weight_decay: float = 0.0,
         l1: float = 0.0,
         batch_size: int | None = None,

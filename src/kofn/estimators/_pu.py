@@ -77,7 +77,7 @@ class PUClassifier(CountClassifier):
         dropout: float = 0.0,
         epochs: int = 100,
         lr: float = 1e-3,
-        schedule: Literal["constant", "cosine"] = "constant",
+        schedule: Literal["constant", "cosine", "one-cycle"] = "constant",
         weight_decay: float = 0.0,
         l1: float = 0.0,
         batch_size: int | None = None,

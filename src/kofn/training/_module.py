@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ from kofn import _checks
 from kofn.batches import Batch
 from kofn.models import AttentionMIL
 from kofn.training._objectives import Objective
+from kofn.training._schedules import SCHEDULES
 from kofn.training._stopping import ByLoss, StoppingRule
 
 
@@ -36,8 +36,9 @@ class CountModule(LightningModule):
         objective: from (logits, labels, offsets) to losses of bags.
         rule: when the network is at its best.
         lr: learning rate.
-        schedule: "constant", or "cosine": step t of all T of the fit has the rate lr (1 + cos(pi t / T)) / 2, of any
-            optimizer. What small steps at the end leave out is the noise of the last few batches.
+        schedule: of the rate of any optimizer over the steps of the fit: "constant"; "cosine", down to 0, which leaves
+            the noise of the last batches out; "one-cycle", up from 0 over three tenths and then down, for losses that
+            are steep where a network begins, such as those of large bags.
         weight_decay: of Adam, so on the squares of the weights.
         l1: factor of the sum of absolute weights (of matrices and kernels, not of biases).
         optimizer: from parameters to an optimizer, in place of Adam with `lr` and `weight_decay`.
@@ -57,7 +58,7 @@ class CountModule(LightningModule):
         *,
         rule: StoppingRule | None = None,
         lr: float = 1e-3,
-        schedule: Literal["constant", "cosine"] = "constant",
+        schedule: Literal["constant", "cosine", "one-cycle"] = "constant",
         weight_decay: float = 0.0,
         l1: float = 0.0,
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,
@@ -67,7 +68,7 @@ class CountModule(LightningModule):
         super().__init__()
         self.network, self.objective, self.rule = network, objective, rule or ByLoss()
         self.lr, self.weight_decay, self.l1, self.optimizer, self.seed = lr, weight_decay, l1, optimizer, seed
-        _checks.option("schedule", schedule, ("constant", "cosine"))
+        _checks.option("schedule", schedule, tuple(SCHEDULES))
         self.schedule = schedule
         self.identity = dict(identity or {})
         self.history: list[dict[str, float]] = []
@@ -153,7 +154,7 @@ class CountModule(LightningModule):
         if self.schedule == "constant":
             return optimizer
         steps = self.trainer.estimated_stepping_batches  # of the whole fit, over accumulated batches and processes
-        rates = LambdaLR(optimizer, lambda step: (1 + math.cos(math.pi * min(step / steps, 1))) / 2)
+        rates = LambdaLR(optimizer, lambda step: SCHEDULES[self.schedule](min((step + 0.5) / steps, 1.0)))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": rates, "interval": "step"}}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
