@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import table_data
 from typer.testing import CliRunner, Result
 
 from kofn.cli import app
-from kofn.estimators import LLPClassifier
+from kofn.estimators import LLPClassifier, MILClassifier
 from kofn.tables import TableModel
 
 QUICK = ["--features", "x,colour", "--epochs", "3", "--hidden", "8", "--lr", "0.05"]
@@ -82,6 +83,17 @@ def test_options_reach_the_estimator(folder: Path, tmp_path: Path) -> None:
     }  # fmt: skip
     kept = estimator.get_params() | {"hidden": tuple(estimator.hidden)}
     assert {name: kept[name] for name in expected} == expected
+
+
+def test_start_of_large_bags(folder: Path, tmp_path: Path) -> None:
+    said = ["fit", "mil", folder / "t.csv", "--bag", "bag", "--label", "some", *QUICK, "-o", tmp_path / "m", "--start"]
+    assert "--start must be a number between 0 and 1, or bags; got 'half'" in kofn(*said, "half").stderr
+    assert "`start` must be a probability above 0 and below 1" in kofn(*said, "2").stderr
+    fine(*said, "0.2")
+    assert MILClassifier.load(tmp_path / "m").start == 0.2
+    shutil.rmtree(tmp_path / "m")
+    fine(*said, "bags", "--schedule", "one-cycle")
+    assert MILClassifier.load(tmp_path / "m").start == "bags"
 
 
 def test_linear_model(folder: Path, tmp_path: Path) -> None:

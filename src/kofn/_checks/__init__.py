@@ -25,6 +25,7 @@ from kofn._checks._estimators import (
     prior_or_mixture,
     same_fit,
     shares_of_bags,
+    start,
 )
 from kofn._checks._labels import (
     bag_labels,
@@ -104,6 +105,7 @@ __all__ = [
     "some_sizes",
     "square_patches",
     "standardisable",
+    "start",
     "target",
     "which_bags",
     "whole_counts",

@@ -55,6 +55,14 @@ def shares_of_bags(shares: Tensor, sizes: Tensor, names: Sequence[Any], rounding
     )
 
 
+def start(value: float | str, loss: str) -> None:
+    """A rate to begin at, which only the count of positives has."""
+    if loss != "count":
+        raise ValueError(f"`start` goes with loss='count', the law of a count; got loss={loss!r}. Leave `start` out.")
+    if value != "bags" and (isinstance(value, str) or not 0 < value < 1):
+        raise ValueError(f"`start` must be a probability above 0 and below 1, or 'bags'; got {value!r}.")
+
+
 def prior_or_mixture(prior: float | None, mixture: float | None) -> None:
     """One of the two, a fraction."""
     if (prior is None) == (mixture is None):

@@ -81,6 +81,10 @@ def fit_mil(
         Literal["count", "max", "mean", "logsumexp", "attention", "gated-attention"],
         typer.Option(help="What is made small."),
     ] = "count",
+    start: Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help="Probability that a new network gives a row: a number, or bags, for theirs."),
+    ] = None,
     features: options.Features = None,
     drop: options.Drop = None,
     max_categories: options.MaxCategories = 256,
@@ -106,7 +110,7 @@ def fit_mil(
     Example:
       kofn fit mil slides.parquet --bag slide --label malignant -o model
     """  # noqa: D301  # \b keeps the lines of the example
-    _run("MILClassifier", _common(locals()), locals(), {"bag": bag, "positive": positive})
+    _run("MILClassifier", _common(locals()) | {"start": _rate(start)}, locals(), {"bag": bag, "positive": positive})
 
 
 @app.command("pu")
@@ -182,6 +186,13 @@ def _widths(said: str) -> tuple[int, ...]:
     if min(widths) < 1:
         raise ValueError(f"--hidden must be whole numbers with commas, such as 128,64, or none; got {said!r}.")
     return widths
+
+
+def _rate(said: str | None) -> float | str | None:
+    try:
+        return said if said in (None, "bags") else float(str(said))
+    except ValueError:
+        raise ValueError(f"--start must be a number between 0 and 1, or bags; got {said!r}.") from None
 
 
 def _run(kind: str, parameters: dict[str, Any], said: dict[str, Any], labels: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from kofn.bags import Bags
 from kofn.batches import BagDataset, PUDataset
 from kofn.counts import log_count_distribution
 from kofn.estimators._labels import Array, as_array, bags_of
-from kofn.estimators._network import alike, make_network, scored, try_out
+from kofn.estimators._network import alike, begin_at, make_network, scored, try_out
 from kofn.estimators._saving import load, save
 from kofn.models import AttentionMIL
 
@@ -196,6 +196,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         batches: dict[str, Any],
         seed: int,
         rule: Any = None,
+        start: float | None = None,
     ) -> None:
         """Fit a new network, from the weights of the last with `warm_start`, and keep what became of it."""
         from kofn import training  # brings Lightning: only when something is fitted
@@ -204,6 +205,8 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         with torch.random.fork_rng(devices=[]):  # torch's own stream stays as it was
             torch.manual_seed(seed)
             network = self._new_network(shape)
+            if start is not None:
+                begin_at(network, start)
             try_out(network, train.instances[:2])
             if self.warm_start and alike(network, getattr(self, "network_", None)):
                 network.load_state_dict(self.network_.state_dict())

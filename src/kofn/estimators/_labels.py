@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import expm1, log
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from torch import Tensor
 
@@ -127,6 +129,28 @@ def bags_of(groups: Any, rows: int) -> Bags:
     if len(bags.index) != rows:
         raise ValueError(f"`groups` must name the bag of each of the {rows} rows; got {len(bags.index)} names.")
     return bags
+
+
+def base_rate(sizes: Tensor, positive: Tensor) -> float:
+    """The rate p at which independent instances make as many bags positive as there are.
+
+        mean over bags of (1 - p)^n = 1 - share of positive bags = r
+
+    With p = 1 - e^-t the left side is the mean of e^-nt, which falls in t: it is e^-nt of some n between the smallest
+    and the largest bag, so that t lies between -log(r) / n of these two.
+
+    Examples:
+        >>> import torch
+        >>> rate = base_rate(torch.full((10,), 100), torch.arange(10) % 2)
+        >>> round(rate, 6), round(1 - 0.5 ** (1 / 100), 6)
+        (0.006908, 0.006908)
+    """
+    half = 0.5 / len(positive)  # a share that is 0 or 1 is only known to be near it
+    negative = min(max(1 - float(positive.double().mean()), half), 1 - half)
+    n = sizes.double()
+    low, high = -log(negative) / float(n.max()), -log(negative) / float(n.min())
+    t = low if low == high else brentq(lambda t: float(torch.exp(-n * t).mean()) - negative, low, high)
+    return -expm1(-t)
 
 
 def bag_weights(sample_weight: Any, bags: Bags) -> Array | None:

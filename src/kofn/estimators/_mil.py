@@ -16,7 +16,16 @@ from kofn import _checks
 from kofn.bags import Bags
 from kofn.batches import BagDataset
 from kofn.estimators._base import CountClassifier, posteriors
-from kofn.estimators._labels import Array, bag_weights, bags_of, hold_out, known_classes, rows_of, two_classes
+from kofn.estimators._labels import (
+    Array,
+    bag_weights,
+    bags_of,
+    base_rate,
+    hold_out,
+    known_classes,
+    rows_of,
+    two_classes,
+)
 from kofn.estimators._network import Module, with_attention
 from kofn.metrics import bag_scores
 from kofn.models import AttentionMIL
@@ -37,6 +46,9 @@ class MILClassifier(CountClassifier):
         loss: "count", -log P(S >= 1) or -log P(S = 0); "max", "mean" or "logsumexp" of the instances; "attention" or
             "gated-attention" over their embeddings.
         positive_weight: factor for positive bags, or "balanced": negative bags over positive ones.
+        start: with loss="count", the probability that a new network gives each instance, instead of one half, which
+            makes a large bag positive for certain; "bags" is the rate at which bags of these sizes are positive as
+            often as these are. It goes well with ``schedule="one-cycle"``.
 
     Attributes:
         classes_: the two classes; the second is positive.
@@ -73,6 +85,7 @@ class MILClassifier(CountClassifier):
         *,
         loss: Literal["count", "max", "mean", "logsumexp", "attention", "gated-attention"] = "count",
         positive_weight: float | Literal["balanced"] = 1.0,
+        start: float | Literal["bags"] | None = None,
         hidden: Sequence[int] = (128,),
         dropout: float = 0.0,
         epochs: int = 100,
@@ -96,6 +109,7 @@ class MILClassifier(CountClassifier):
         self.module = module
         self.loss = loss
         self.positive_weight = positive_weight
+        self.start = start
         self.hidden = hidden
         self.dropout = dropout
         self.epochs = epochs
@@ -141,13 +155,15 @@ class MILClassifier(CountClassifier):
         seed = self._seed()
         chosen, held = hold_out(stated, self.validation_fraction, seed)
         self.held_out_ = held.numpy()
+        train = BagDataset(instances, bags.select(chosen), stated[chosen])
         self._train(
-            BagDataset(instances, bags.select(chosen), stated[chosen]),
+            train,
             BagDataset(instances, bags.select(held), stated[held]) if len(held) else None,
             self._objective(stated[chosen]),
             batches=self._bags_in_a_step(len(chosen)),
             seed=seed,
             rule=self._rule(),
+            start=base_rate(train.bags.sizes, train.labels) if self.start == "bags" else self.start,
         )
         self.classes_ = classes
         return self
@@ -224,6 +240,8 @@ class MILClassifier(CountClassifier):
             _checks.option("positive_weight", self.positive_weight, ("balanced",))
         else:
             _checks.real_number("positive_weight", self.positive_weight, low=0)
+        if self.start is not None:
+            _checks.start(self.start, self.loss)
 
     def _pools(self) -> bool:
         return self.loss in ATTENTION

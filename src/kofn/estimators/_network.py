@@ -91,6 +91,16 @@ def alike(network: nn.Module, before: nn.Module | None) -> bool:
     return shapes[0] == shapes[1]
 
 
+def begin_at(network: nn.Module, rate: float) -> None:
+    """Let a new network give every instance this probability."""
+    if not isinstance(network, nn.Sequential) or not isinstance(network[-1], models.Logit):
+        raise TypeError(
+            f"`module` must be a torch.nn.Sequential that ends in a kofn.models.Logit when `start` is given; got "
+            f"{type(network).__name__}. Set the last bias to logit(rate) yourself, and leave `start` out."
+        )
+    models.start_at_rate(network, rate)
+
+
 def with_attention(network: nn.Module, *, gated: bool) -> models.AttentionMIL:
     """The network's encoder under attention pooling; a network that pools already stays as it is."""
     if isinstance(network, models.AttentionMIL):

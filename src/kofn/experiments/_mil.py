@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any
 
 import torch
-from torch import nn
 
-from kofn import datasets, metrics, models
+from kofn import datasets, metrics
 from kofn.datasets import Labelled, MILTask, Splits
 from kofn.experiments._outcome import Outcome, measured
 from kofn.experiments._recipes import Recipe
@@ -45,15 +44,7 @@ def fitted(cell: Mapping[str, Any], recipe: Recipe, seed: int) -> tuple[Any, MIL
     train = draw(digits.train, cell["setting"], cell["bags"], generator)
     test = draw(digits.test, cell["setting"], TEST_BAGS, generator)
     X, y, groups = train.rows(digits.train.instances)  # noqa: N806
-    options = dict(recipe)
-    if "start" in options:  # a factory: the estimator makes the network from its seed
-        options["module"] = partial(started, options["module"], options.pop("start"))
-    return MILClassifier(random_state=seed, **options).fit(X, y, groups=groups), test
-
-
-def started(name: str, rate: float) -> nn.Sequential:
-    """A new network that begins at a base rate."""
-    return models.start_at_rate(cast("nn.Sequential", models.build({"name": name})), rate)
+    return MILClassifier(random_state=seed, **recipe).fit(X, y, groups=groups), test
 
 
 def draw(digits: Labelled, law: str, bags: int, generator: torch.Generator) -> MILTask:
