@@ -127,4 +127,6 @@ def small_convnet() -> nn.Sequential:
         layers += [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
         layers.append(nn.MaxPool2d(2))
         inputs = outputs
-    return nn.Sequential(*layers, nn.Flatten(), *models.mlp(128 * 4 * 4, (128,), dropout=0.3))
+    network = nn.Sequential(*layers, nn.Flatten(), *models.mlp(128 * 4 * 4, (128,), dropout=0.3))
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # the faster layout
+    return network

@@ -124,8 +124,8 @@ def pu(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
 FAST_PU: dict[str, Recipe] = {
     "mnist17": {"module": "mlp", "hidden": [512, 512, 50], "lr": 1e-3, "epochs": 20},
     "binarized-mnist": {"module": "mlp", "hidden": [512, 512, 50], "lr": 1e-3, "epochs": 40},
-    "binarized-cifar": {"module": "small_convnet", "lr": 1e-3, "epochs": 20},
-    "cifar-cat-dog": {"module": "small_convnet", "lr": 1e-3, "epochs": 20},
+    "binarized-cifar": {"module": "small_convnet", "lr": 1e-3, "schedule": "one-cycle", "epochs": 20},
+    "cifar-cat-dog": {"module": "small_convnet", "lr": 1e-3, "schedule": "one-cycle", "epochs": 20},
 }
 # At the rate of the others the accuracy of these jumps from epoch to epoch, or falls; uPU falls in the end at any rate.
 SLOW_PU: dict[tuple[str, str], Recipe] = {
