@@ -102,7 +102,12 @@ def colon(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
     attention = "Attention" in method
     common: Recipe = {"module": "colon_convnet", "loss": LOSSES[method], "batch_size": 1}
     common |= {"lr": 1e-4, "weight_decay": 5e-4, "validation_fraction": 0.112 if attention else 0.0, "epochs": 100}
-    return common if preset == "paper" else common | {"epochs": 15}
+    if preset == "paper":
+        return common
+    # Found on 30 images held out at random. Here a network that begins at the base rate learns more slowly.
+    if attention:
+        return common | {"lr": 3e-4, "schedule": "one-cycle", "epochs": 20}
+    return common | {"lr": 2e-4, "schedule": "cosine", "weight_decay": 0.0, "epochs": 20}
 
 
 def pu(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
