@@ -34,7 +34,7 @@ PROTOCOLS = {
     "colon": "99 images, ten folds drawn anew with each seed, patches augmented. CL trains on nine folds, a fixed "
     "number of epochs; the attention methods hold out a ninth and take the epoch with the least validation "
     "loss plus error. A number is the mean over the folds that were run. "
-    "The `fast` rates were chosen on 30 images held out at random, one draw and few trials: of CL six, of Gated "
+    "The `fast` rates were chosen on 30 images held out at random, one draw and few trials: of CL five, of Gated "
     "Attention one; the images of a fold are among those that were trained or judged on there. Twenty epochs are what "
     "there was time for.",
     "pu": "Mixture 0.5, bags of 200 unlabelled images. With `paper` CL and CL-expect take the epoch that the prior "
