@@ -11,6 +11,7 @@ import pytest
 from experiment_cases import record
 
 from kofn.experiments import Run, _records, collect, markdown, report, reproduce, run_cell, summary
+from kofn.experiments._findings import findings
 
 ADULT = {"data": "adult", "setting": "[0,1]", "bag_size": 8}  # CL: 0.8985 ± 0.0010
 
@@ -95,6 +96,7 @@ def test_folds_are_averaged_within_a_seed(tmp_path: Path) -> None:
     (row,) = [row for row in summary("colon", results=tmp_path) if row.values]
     assert (row.values, row.folds) == ((0.9, 0.7), 3)
     assert "2 (3 folds)" in markdown("colon", results=tmp_path)
+    assert findings([row]) == ["CL over 3 folds: accuracy 0.800."]
 
 
 def test_the_other_preset_is_another_table(tmp_path: Path) -> None:

@@ -45,8 +45,12 @@ def _small(rows: Sequence[Row]) -> list[str]:
 
 
 def _colon(rows: Sequence[Row]) -> list[str]:
-    found = [f"{row.entry.method}: {row.metric} {row.mean:.3f} over {row.folds} folds" for row in rows if row.folds]
-    return ["; ".join(found) + "."]
+    told: dict[str, list[str]] = {}
+    for row in rows:
+        if row.folds:
+            over = f"{row.entry.method} over {row.folds} fold" + "s" * (row.folds > 1)
+            told.setdefault(over, []).append(f"{row.metric} {row.mean:.3f}")
+    return [f"{over}: {', '.join(means)}." for over, means in told.items()]
 
 
 def _pu(rows: Sequence[Row]) -> list[str]:

@@ -31,8 +31,8 @@ PROTOCOLS = {
     "the longest, and after test scores of earlier recipes had been seen.",
     "mil-instance": "The classifiers of the table before (CL), and Instance-Max; all instances of the 1000 test bags.",
     "mil-small": "As before, with 10 to 40 bags. The paper prints curves, no numbers. After three seeds, as the paper "
-    "has, CL was behind Gated Attention in two cells of eight, by less than a standard error; three more seeds were run "
-    "then, of all cells and methods.",
+    "has, CL was behind Gated Attention in two cells of eight, by less than a standard error; then three more seeds "
+    "were run, of all cells and methods.",
     "colon": "99 images, ten folds drawn anew with each seed, patches augmented. CL trains on nine folds, a fixed "
     "number of epochs; the attention methods hold out a ninth and take the epoch with the least validation "
     "loss plus error. A number is the mean over the folds that were run. "
