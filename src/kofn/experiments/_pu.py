@@ -14,6 +14,7 @@ from kofn import datasets, metrics, models
 from kofn.datasets import Labelled, Splits
 from kofn.experiments._outcome import Outcome
 from kofn.experiments._recipes import Recipe
+from kofn.models._networks import laid_out
 
 MIXTURE = 0.5
 
@@ -127,6 +128,4 @@ def small_convnet() -> nn.Sequential:
         layers += [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
         layers.append(nn.MaxPool2d(2))
         inputs = outputs
-    network = nn.Sequential(*layers, nn.Flatten(), *models.mlp(128 * 4 * 4, (128,), dropout=0.3))
-    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # the faster layout
-    return network
+    return laid_out(*layers, nn.Flatten(), *models.mlp(128 * 4 * 4, (128,), dropout=0.3))
