@@ -92,3 +92,15 @@ def test_bags_in_sentences(tmp_path: Path) -> None:
 def test_positive_unlabelled_in_sentences(tmp_path: Path) -> None:
     put(tmp_path, "pu", {"data": "mnist17", "setting": "mixture 0.5"}, "CL", 0.990, 0.988, metric="accuracy")
     assert findings(summary("pu", results=tmp_path)) == ["CL on mnist17: 98.90 %, 2 seeds (lowest 98.80)."]
+
+
+def test_equal_means_lead_together(tmp_path: Path) -> None:
+    cell = {"data": "mnist", "setting": "N(10,2)", "bags": 10}
+    put(tmp_path, "mil-small", cell, "Gated Attention", 0.1, 0.2, metric="auc_rounded")
+    put(tmp_path, "mil-small", cell, "Attention", 0.1, 0.1, metric="auc_rounded")
+    put(tmp_path, "mil-small", cell, "CL", 0.15, 0.15, metric="auc_rounded")  # the float below
+    rows = summary("mil-small", results=tmp_path)
+    (layout,) = layouts(rows)
+    marked = [names[-1] for names, line in zip(layout.names, layout.entries, strict=True) for e in line if e and e.best]
+    assert sorted(marked) == ["CL", "Gated Attention"]
+    assert findings(rows) == ["CL has the highest mean in 1 of 1 cells."]

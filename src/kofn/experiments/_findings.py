@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from kofn.experiments._layout import DIGITS
-from kofn.experiments._summary import Row
+from kofn.experiments._summary import Row, leaders
 
 NEAR = 0.015  # of bag-level "AUC": as near as runs of three seeds tell
 
@@ -83,14 +83,20 @@ def _counted(rows: Sequence[Row], holds: Callable[[Row], bool], words: str, meth
 
 def _ahead(rows: Sequence[Row], method: str, words: str = "") -> str:
     """In how many cells a method has the highest mean of all that were run there; nothing if it ran alone."""
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(map(str, row.entry.cell.values())), []).append(row)
-    contests = [group for group in groups.values() if len(group) > 1 and method in {r.entry.method for r in group}]
-    lost = [best for group in contests if (best := max(group, key=lambda row: row.mean)).entry.method != method]
+    best = leaders(rows)
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for place, row in enumerate(rows):
+        groups.setdefault(tuple(map(str, row.entry.cell.values())), []).append(place)
+    contests = [places for places in groups.values() if len(places) > 1 and method in _methods(rows, places)]
+    first = [[place for place in places if place in best] for places in contests]
+    lost = [rows[places[0]] for places in first if method not in _methods(rows, places)]
     if not contests:
         return ""
     return f"{method} has the highest mean in {len(contests) - len(lost)} of {len(contests)} cells{words}{_but(lost)}."
+
+
+def _methods(rows: Sequence[Row], places: Iterable[int]) -> set[str]:
+    return {rows[place].entry.method for place in places}
 
 
 def _but(rows: Sequence[Row]) -> str:
