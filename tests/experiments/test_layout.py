@@ -104,3 +104,19 @@ def test_equal_means_lead_together(tmp_path: Path) -> None:
     marked = [names[-1] for names, line in zip(layout.names, layout.entries, strict=True) for e in line if e and e.best]
     assert sorted(marked) == ["CL", "Gated Attention"]
     assert findings(rows) == ["CL has the highest mean in 1 of 1 cells."]
+
+
+def test_instances_in_sentences(tmp_path: Path) -> None:
+    cell = {"data": "mnist", "setting": "N(10,2)", "bags": 50}
+    for method, accuracy, auc in [("CL", 0.9551, 0.8), ("Instance-Max", 0.96, 0.7)]:
+        run = Run("mil-instance", cell, method, "fast", 0)
+        _records.write(tmp_path, run, record(run, accuracy=accuracy, auc_rounded=auc))
+    collect(tmp_path)
+    assert findings(summary("mil-instance", results=tmp_path)) == [
+        "CL is within 0.015 of the paper or above by accuracy in 1 of 1 cells (1 seed).",
+        "CL has the highest mean in 0 of 1 cells by accuracy; "
+        "not in mnist N(10,2) 50: Instance-Max 0.9600, published 0.8714.",
+        "CL is within 0.015 of the paper or above by auc_rounded in 0 of 1 cells (1 seed); "
+        "not in mnist N(10,2) 50: CL 0.8000, published 0.8341.",
+        "CL has the highest mean in 1 of 1 cells by auc_rounded.",
+    ]

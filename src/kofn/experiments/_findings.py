@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from kofn.experiments._layout import DIGITS
 from kofn.experiments._summary import Row, leaders
 
-NEAR = 0.015  # of bag-level "AUC": as near as runs of three seeds tell
+NEAR = 0.015  # as near as runs of three seeds tell
 
 
 def findings(rows: Sequence[Row]) -> list[str]:
@@ -29,15 +29,15 @@ def _llp(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _mil(rows: Sequence[Row]) -> list[str]:
+def _mil(rows: Sequence[Row], words: str = "") -> list[str]:
     ours = [row for row in rows if row.entry.method == "CL"]
-    words = f"within {NEAR} of the paper or above"
-    return [_counted(ours, lambda row: row.difference >= -NEAR, words, "CL"), _ahead(rows, "CL")]
+    near = f"within {NEAR} of the paper or above{words}"
+    return [_counted(ours, lambda row: row.difference >= -NEAR, near, "CL"), _ahead(rows, "CL", words)]
 
 
 def _instances(rows: Sequence[Row]) -> list[str]:
     metrics = dict.fromkeys(row.metric for row in rows)
-    return [_ahead([row for row in rows if row.metric == m], "CL", f" by {m}") for m in metrics]
+    return [told for m in metrics for told in _mil([row for row in rows if row.metric == m], f" by {m}")]
 
 
 def _small(rows: Sequence[Row]) -> list[str]:
