@@ -97,7 +97,7 @@ def _entry(row: Row, *, best: bool) -> Entry:
 
 
 def markdown_layout(layout: Layout) -> str:
-    """A table in Markdown: ours, in bold if best, and below it the paper's number, small."""
+    """A table in Markdown: ours, in bold if best; below it, small, the paper's number, and what to know of ours."""
     lines = [layout.header, ["---"] * len(layout.header)]
     for names, entries in zip(layout.names, layout.entries, strict=True):
         lines.append([*names, *map(_words, entries)])
@@ -108,7 +108,6 @@ def _words(entry: Entry | None) -> str:
     if entry is None:
         return ""
     ours = f"**{entry.ours}**" if entry.best else entry.ours
-    note = f" ({entry.note})" if entry.note else ""
-    below = f"<br><small>{entry.published}</small>" if entry.published else ""
     mark = entry.mark.replace("*", "\\*")
-    return f"{ours} {mark}".rstrip() + note + below
+    below = [f"<br><small>{words}</small>" for words in (entry.published, entry.note) if words]
+    return "".join([f"{ours} {mark}".rstrip(), *below])
