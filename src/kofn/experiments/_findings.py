@@ -59,7 +59,7 @@ def _pu(rows: Sequence[Row]) -> list[str]:
         if row.entry.method == "CL":
             lowest = f" (lowest {min(row.values):.2f})" if len(row.values) > 1 else ""
             found.append(f"CL on {row.entry.cell['data']}: {row.mean:.2f} %, {_seeds([len(row.values)])}{lowest}.")
-    return found
+    return [*found, _ahead(rows, "CL")]
 
 
 FOUND: dict[str, Callable[[Sequence[Row]], list[str]]] = {
