@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from kofn.experiments._layout import DIGITS
-from kofn.experiments._summary import Row, leaders
+from kofn.experiments._summary import Row, contests, leaders
 
 NEAR = 0.015  # as near as runs of three seeds tell
 
@@ -83,16 +83,12 @@ def _counted(rows: Sequence[Row], holds: Callable[[Row], bool], words: str, meth
 
 def _ahead(rows: Sequence[Row], method: str, words: str = "") -> str:
     """In how many cells a method has the highest mean of all that were run there; nothing if it ran alone."""
-    best = leaders(rows)
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for place, row in enumerate(rows):
-        groups.setdefault(tuple(map(str, row.entry.cell.values())), []).append(place)
-    contests = [places for places in groups.values() if len(places) > 1 and method in _methods(rows, places)]
-    first = [[place for place in places if place in best] for places in contests]
+    held = [places for places in contests(rows) if method in _methods(rows, places)]
+    first = [leaders(rows, places) for places in held]
     lost = [rows[places[0]] for places in first if method not in _methods(rows, places)]
-    if not contests:
+    if not held:
         return ""
-    return f"{method} has the highest mean in {len(contests) - len(lost)} of {len(contests)} cells{words}{_but(lost)}."
+    return f"{method} has the highest mean in {len(held) - len(lost)} of {len(held)} cells{words}{_but(lost)}."
 
 
 def _methods(rows: Sequence[Row], places: Iterable[int]) -> set[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from kofn.experiments._cells import SEEDS
-from kofn.experiments._summary import Row, leaders
+from kofn.experiments._summary import Row, best
 
 COLUMN = {"llp": "bag_size", "mil": "bags", "mil-instance": "bags", "mil-small": "bags", "pu": "data"}
 DIGITS = {"llp": 4, "mil": 3, "mil-instance": 4, "mil-small": 3, "colon": 3, "pu": 2}
@@ -74,12 +74,12 @@ def _layout(rows: Sequence[Row], metric: str) -> Layout:
     # A word that is the same in all rows says nothing.
     told = [name for name in rows[0].entry.cell if name != key and len({row.entry.cell[name] for row in rows}) > 1]
     columns: dict[Any, None] = dict.fromkeys(row.entry.cell[key] if key else row.metric for row in rows)
-    best = leaders(rows)
+    first = best(rows)
     places: dict[tuple[str, ...], dict[Any, Entry]] = {}
     for place, row in enumerate(rows):
         names = (*(str(row.entry.cell[name]) for name in told), row.entry.method)
         column = row.entry.cell[key] if key else row.metric
-        places.setdefault(names, {})[column] = _entry(row, best=place in best)
+        places.setdefault(names, {})[column] = _entry(row, best=place in first)
     titles = [f"{key.replace('_', ' ')} {column}" if isinstance(column, int) else str(column) for column in columns]
     entries = [[found.get(column) for column in columns] for found in places.values()]
     return Layout(metric, [*told, "method", *titles], [list(names) for names in places], entries)

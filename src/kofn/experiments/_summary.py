@@ -135,23 +135,30 @@ def header(table: str) -> list[str]:
     return [*keys, "method", "metric", "ours", "published", "difference", "", "seeds", "seconds"]
 
 
-def leaders(rows: Sequence[Row]) -> set[int]:
-    """Places of the rows whose method has the highest mean of its cell and metric, where two methods or more ran.
-
-    Of equal means, as accuracies of few bags often are, all lead.
-    """
+def contests(rows: Sequence[Row]) -> list[list[int]]:
+    """Places of the rows that share a cell and a metric, where two methods or more ran."""
     groups: dict[Any, list[int]] = {}
     for place, row in enumerate(rows):
         if row.values:
             groups.setdefault((_key(row.entry.cell, ""), row.metric), []).append(place)
-    highest = [(max(rows[place].mean for place in places), places) for places in groups.values() if len(places) > 1]
-    return {place for top, places in highest for place in places if rows[place].mean > top - ROUNDING}
+    return [places for places in groups.values() if len(places) > 1]
+
+
+def leaders(rows: Sequence[Row], places: Sequence[int]) -> list[int]:
+    """Those of a contest's places with the highest mean; of equal means, as accuracies of few bags often are, all."""
+    highest = max(rows[place].mean for place in places)
+    return [place for place in places if rows[place].mean > highest - ROUNDING]
+
+
+def best(rows: Sequence[Row]) -> set[int]:
+    """Places of the rows that lead their contest."""
+    return {place for places in contests(rows) for place in leaders(rows, places)}
 
 
 def lines(rows: Sequence[Row]) -> list[list[str]]:
     """Rows as words; the best of the methods that were run in a cell is marked ▲."""
-    best = leaders(rows)
-    return [line(row, best=place in best) for place, row in enumerate(rows)]
+    first = best(rows)
+    return [line(row, best=place in first) for place, row in enumerate(rows)]
 
 
 def line(row: Row, *, best: bool = False) -> list[str]:
