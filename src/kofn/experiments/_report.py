@@ -21,7 +21,7 @@ PAGE = """<!doctype html>
 <title>kofn: the paper's tables, run again</title>
 <style>
 :root { color-scheme: light dark; --line: #8884; --quiet: light-dark(#666, #aaa) }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 72em; margin: 2em auto; padding: 0 1em }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 84em; margin: 2em auto; padding: 0 1em }
 .wide { overflow-x: auto } p, li { max-width: 50em }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.9em }
 td, th { padding: 0.2em 0.9em 0.2em 0; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top;
@@ -31,7 +31,8 @@ small, .not-run { color: var(--quiet) } img { max-width: 100% } .best { font-wei
 <h1>The paper's tables, run again</h1>
 <p>Preset: {{ preset }}. {{ legend }}</p>
 {% for part in tables %}<h2>{{ part.title }}</h2>
-<p>{{ part.protocol }}</p>
+<p>{% for words in part.protocol.split("`") %}{% if loop.index is even %}<code>{{ words }}</code>{% else %}{{ words }}
+{%- endif %}{% endfor %}</p>
 <p>{{ part.recorded }} of {{ part.lines | length }} rows have records.</p>
 <ul>{% for sentence in part.findings %}<li>{{ sentence }}</li>{% endfor %}</ul>
 {% for layout in part.layouts %}{% if layout.metric %}<p>{{ layout.metric }}</p>{% endif %}
@@ -41,7 +42,7 @@ small, .not-run { color: var(--quiet) } img { max-width: 100% } .best { font-wei
 {%- for entry in entries %}<td>{% if entry %}
 <span class="{{ "not-run" if entry.ours == "not run" else "best" if entry.best }}">{{ entry.ours }}</span>
 {{ entry.mark }}
-{%- if entry.note %} <small>{{ entry.note }}</small>{% endif %}<br><small>{{ entry.published }}</small>
+{%- for words in (entry.published, entry.note) if words %}<br><small>{{ words }}</small>{% endfor %}
 {%- endif %}</td>{% endfor %}</tr>
 {% endfor %}</table></div>
 {% endfor %}<details><summary>Row by row, with differences and seconds</summary>
