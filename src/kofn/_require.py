@@ -1,0 +1,110 @@
+"""What several packages require of their arguments, each in words that name the argument, the rule, the value, the cure.
+
+A requirement of one place lies beside that place: how bags lie in a tensor in `counts`, what a label may be in
+`targets`, names of bags in `bags`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from math import isfinite
+from numbers import Integral, Real
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def tensor(name: str, value: object) -> Tensor:
+    """Require a tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"`{name}` must be a torch.Tensor; got {type(value).__name__}. Convert it with torch.as_tensor({name})."
+        )
+    return value
+
+
+def numbers(name: str, value: Any) -> Tensor:
+    """Require numbers: a tensor, or an array or a list as a tensor, which shares its memory where that is possible."""
+    if isinstance(value, Tensor):
+        return value
+    try:
+        array = np.asarray(value)
+        if min(array.strides, default=0) < 0:  # turned around; torch knows no such tensor
+            array = array.copy()
+        with warnings.catch_warnings():
+            # A memory map or a column of pandas. Nothing here writes to its input.
+            warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
+            return torch.as_tensor(array)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"`{name}` must be numbers, as a tensor, an array or a list; got {type(value).__name__}: {error}"
+        ) from None
+
+
+def fractions(name: str, value: Tensor) -> Tensor:
+    """Require a tensor of numbers from 0 to 1."""
+    if not holds((value >= 0) & (value <= 1)):
+        worst = float(value.min() if bool((value < 0).any()) else value.max())
+        raise ValueError(f"`{name}` must lie between 0 and 1; got {worst:g}. Percentages are divided by 100 first.")
+    return value
+
+
+def fraction(name: str, value: object) -> float:
+    """Require one number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"`{name}` must be a number; got {value!r}.")
+    if not 0 <= float(value) <= 1:
+        raise ValueError(f"`{name}` must lie between 0 and 1; got {value}. Percentages are divided by 100 first.")
+    return float(value)
+
+
+def number(name: str, value: object, *, low: float) -> None:
+    """Require one finite number, at least `low`."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"`{name}` must be a number; got {value!r}.")
+    if not isfinite(value) or float(value) < low:
+        raise ValueError(f"`{name}` must be finite and at least {low:g}; got {value}.")
+
+
+def whole_number(name: str, value: object, *, low: int | None = None, high: int | None = None) -> None:
+    """Require one whole number, in a range if one is given."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
+    if (low is not None and int(value) < low) or (high is not None and int(value) > high):
+        rule = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"`{name}` must be {rule}; got {value}.")
+
+
+def option(name: str, value: object, allowed: Sequence[str]) -> None:
+    """Require one of a few words."""
+    if value not in allowed:
+        raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+
+
+def package(module: str, *, extra: str) -> ModuleType:
+    """Require a module of an optional dependency, which `pip install kofn[extra]` brings."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        missing = module.split(".")[0]
+        missing = {"sklearn": "scikit-learn", "PIL": "pillow"}.get(missing, missing)
+        raise ImportError(f"This needs {missing}, which is not installed: pip install kofn[{extra}]") from error
+
+
+def holds(condition: Tensor) -> bool:
+    """Whether a condition on values holds everywhere.
+
+    Values that cannot be read without waiting for another device, or not at all (inside `torch.func.vmap` or a compiled
+    graph), are taken on trust.
+    """
+    if condition.device.type != "cpu" or torch.compiler.is_compiling():
+        return True
+    try:
+        return bool(condition.all())
+    except RuntimeError:
+        return True
