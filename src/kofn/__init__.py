@@ -1,4 +1,4 @@
-"""Learning from counts: the law of the number of positives in a bag, exact, differentiable, in linear time."""
+"""Learning from counts: the distribution of the number of positives in a bag, exact, differentiable, in linear time."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,13 @@ if TYPE_CHECKING:
         training,
     )
     from kofn.bags import Bags
-    from kofn.counts import count_posteriors, log_count_between, log_count_distribution, log_count_prob
+    from kofn.counts import (
+        CountDistribution,
+        count_posteriors,
+        log_count_between,
+        log_count_distribution,
+        log_count_prob,
+    )
     from kofn.distributions import ConditionalBernoulli, PoissonBinomial
     from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
     from kofn.losses import count_loss, mixture_proportion
@@ -36,6 +42,7 @@ _HOME = {
     "Bags": "bags",
     "Between": "targets",
     "ConditionalBernoulli": "distributions",
+    "CountDistribution": "counts",
     "Distributed": "targets",
     "Exactly": "targets",
     "LLPClassifier": "estimators",
@@ -62,6 +69,7 @@ __all__ = [
     "Bags",
     "Between",
     "ConditionalBernoulli",
+    "CountDistribution",
     "Distributed",
     "Exactly",
     "LLPClassifier",

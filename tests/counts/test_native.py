@@ -20,10 +20,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 import kofn
-from kofn.counts import _native
+from kofn.counts import _native_library
 
 ROOT = Path(__file__).parents[2]
-needs_core = pytest.mark.skipif(not _native.available, reason="the C++ core is not built: install with a C++ compiler")
+needs_core = pytest.mark.skipif(
+    not _native_library.available, reason="the C++ core is not built: install with a C++ compiler"
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -72,10 +74,10 @@ def assert_alike(found: list[Tensor], expected: list[Tensor]) -> None:
 
 
 @needs_core
-@pytest.mark.parametrize("level", _native.levels())
+@pytest.mark.parametrize("level", _native_library.levels())
 @pytest.mark.parametrize("seed", range(3))
 def test_every_instruction_set_agrees_with_torch(level: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_native, "level", level)
+    monkeypatch.setattr(_native_library, "level", level)
     bags = ragged_bags(seed)
     with kofn.counts.use("native"):
         found = everything(*bags)
@@ -85,7 +87,7 @@ def test_every_instruction_set_agrees_with_torch(level: int, seed: int, monkeypa
 
 @needs_core
 def test_an_instruction_set_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_native, "level", 1 << 10)
+    monkeypatch.setattr(_native_library, "level", 1 << 10)
     with kofn.counts.use("native"), pytest.raises(RuntimeError, match="KOFN_LEVEL=1024"):
         kofn.log_count_prob(torch.zeros(3), 1)
 
@@ -141,7 +143,7 @@ def test_several_python_threads_at_once(two_threads: None) -> None:
 def test_use_is_of_one_thread_only() -> None:
     with kofn.counts.use("torch"), ThreadPoolExecutor(1) as pool:
         assert kofn.counts.backend() == "torch"
-        assert pool.submit(kofn.counts.backend).result() == ("native" if _native.available else "torch")
+        assert pool.submit(kofn.counts.backend).result() == ("native" if _native_library.available else "torch")
 
 
 class _Bags(Dataset[Tensor]):

@@ -1,6 +1,17 @@
-"""The exact, differentiable law of S, the number of positives among instances that are scored independently."""
+"""The exact, differentiable distribution of S, the number of positives among independently scored instances."""
 
 from kofn.counts._backend import backend, use
-from kofn.counts._law import count_posteriors, log_count_between, log_count_distribution, log_count_prob
+from kofn.counts._distribution import CountDistribution
+from kofn.counts._functions import count_posteriors, log_count_between, log_count_distribution, log_count_prob
+from kofn.counts._layout import Layout
 
-__all__ = ["backend", "count_posteriors", "log_count_between", "log_count_distribution", "log_count_prob", "use"]
+__all__ = [
+    "CountDistribution",
+    "Layout",
+    "backend",
+    "count_posteriors",
+    "log_count_between",
+    "log_count_distribution",
+    "log_count_prob",
+    "use",
+]

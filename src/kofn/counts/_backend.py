@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, get_args
 
-from kofn.counts import _native
+from kofn.counts import _native_library
 
 Backend = Literal["native", "torch"]
 
 
 def _installed(name: str) -> Backend:
-    if name == "native" and not _native.available:
+    if name == "native" and not _native_library.available:
         raise ValueError(
             "`native` must have been built when kofn was installed; this installation has none. Install again with a "
             "C++ compiler (KOFN_NATIVE=1 pip install ... says why it fails), or use 'torch'."
@@ -24,7 +24,7 @@ def _installed(name: str) -> Backend:
     return "native" if name == "native" else "torch"
 
 
-_default: Backend = _installed(os.environ.get("KOFN_BACKEND", "native" if _native.available else "torch"))
+_default: Backend = _installed(os.environ.get("KOFN_BACKEND", "native" if _native_library.available else "torch"))
 # One per thread and task, so that `use` in one does not change the others.
 _current: ContextVar[Backend] = ContextVar("kofn backend")
 

@@ -1,197 +1,150 @@
-"""The law of S as autograd functions: values with their closed-form derivatives.
-
-d log P(S in A) / d x_i = P(y_i = 1 | S in A) - p_i, and the derivatives of the posteriors are the covariances of
-the labels given S in A. All functions here take (b, n) logits of any floating dtype, -inf for an absent instance,
-compute and return float64, and are their own rule for `torch.func.vmap`: more bags.
-"""
+"""The four questions that are asked most, as functions: each is one line on `CountDistribution`."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from kofn.counts._bags import Undecided
-from kofn.counts._interval import Interval
-from kofn.counts._sweep import Derivatives, sweep
+from kofn.counts._distribution import CountDistribution
 
 
-class _BagFunction(torch.autograd.Function):
-    """A function of independent bags: mapped over a new dimension, it is the same function of more bags."""
+def log_count_prob(
+    logits: Tensor, counts: Tensor | int, *, mask: Tensor | None = None, offsets: Tensor | None = None
+) -> Tensor:
+    """Log-probability that exactly so many instances of each bag are positive.
 
-    @classmethod
-    def vmap(cls, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
-        def fold(value: Any, dim: int | None) -> Any:
-            if not isinstance(value, Tensor):
-                return value
-            mapped = value.expand(info.batch_size, *value.shape) if dim is None else value.movedim(dim, 0)
-            return mapped.flatten(0, 1)
+    With labels y_i ~ Bernoulli(sigmoid(x_i)), independent, and S = y_1 + ... + y_n,
 
-        def unfold(value: Tensor) -> Tensor:
-            return value.reshape(info.batch_size, len(value) // info.batch_size, *value.shape[1:])
+        log P(S = s) = log sum_{y in {0,1}^n, |y| = s} prod_i sigmoid(x_i)^{y_i} sigmoid(-x_i)^{1 - y_i},
 
-        out = cls.apply(*(fold(value, dim) for value, dim in zip(args, in_dims, strict=True)))
-        if isinstance(out, tuple):
-            return tuple(unfold(value) for value in out), (0,) * len(out)
-        return unfold(out), 0
+    exact to rounding, in time and memory linear in n. Its gradient is a posterior less a prior:
 
+        d log P(S = s) / d x_i = P(y_i = 1 | S = s) - sigmoid(x_i).
 
-class LogInterval(_BagFunction):
-    """(logits, low, high or None, with posteriors?) to log P(low <= S <= high), (b,), and the posteriors, (b, n).
+    Args:
+        logits: (..., n) log-odds, float16, bfloat16, float32 or float64; (m,) with `offsets`. The work is done in
+            float64 whatever the dtype. A logit of +inf is a certain positive, -inf a certain negative.
+        counts: (...) or (b,) whole numbers of any integer dtype, or one int for all bags.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
 
-    Without posteriors the second result has no columns; backward computes them should it need them after all.
+    Returns:
+        (...) or (b,), in the dtype of `logits`. A count that is impossible (negative, above the bag's size, or at
+        odds with infinite logits) gives -inf with gradient zero; a NaN among a bag's logits gives NaN.
+
+    Raises:
+        TypeError: a tensor of the wrong kind.
+        ValueError: shapes that do not fit, both `mask` and `offsets`, offsets that do not run from 0 to m.
+
+    Examples:
+        >>> import torch, kofn
+        >>> logits = torch.zeros(4, dtype=torch.float64)  # four fair coins
+        >>> kofn.log_count_prob(logits, 2).exp()
+        tensor(0.3750, dtype=torch.float64)
+        >>> kofn.log_count_prob(torch.zeros(5), torch.tensor([2, 1]), offsets=torch.tensor([0, 4, 5])).exp()
+        tensor([0.3750, 0.5000])
+
+    Reference:
+        Shukla, Zeng, Ahmed, Van den Broeck. A Unified Approach to Count-Based Weakly-Supervised Learning.
+        NeurIPS 2023. (The quantity; their algorithm takes n s steps.)
     """
-
-    @staticmethod
-    def forward(logits: Tensor, low: Tensor, high: Tensor | None, posteriors: bool) -> tuple[Tensor, Tensor]:
-        interval = Interval(logits, low, high)
-        return interval.log_prob(), interval.posteriors() if posteriors else logits.new_empty(len(logits), 0).double()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        logits, low, high, _ = inputs
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(logits, low, high, output[1])
-        ctx.save_for_forward(logits, low, high, output[1])
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor | None, grad_posteriors: Tensor | None) -> tuple[Tensor | None, ...]:
-        logits, low, high, posteriors = ctx.saved_tensors
-        out = None
-        if grad is not None:
-            out = grad.unsqueeze(-1) * _slope(logits, low, high, posteriors)
-        if grad_posteriors is not None and grad_posteriors.shape[-1] == logits.shape[-1]:
-            second = Covariance.apply(logits, low, high, grad_posteriors)
-            out = second if out is None else out + second
-        return None if out is None else out.to(logits.dtype), None, None, None
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *_: None) -> tuple[Tensor, Tensor]:
-        logits, low, high, posteriors = ctx.saved_tensors
-        tangent = tangent.double()
-        by_posteriors = posteriors.new_zeros(posteriors.shape)
-        if posteriors.shape == logits.shape:
-            by_posteriors = Covariance.apply(logits, low, high, tangent)
-        return (_slope(logits, low, high, posteriors) * tangent).sum(-1), by_posteriors
+    return CountDistribution(logits, mask=mask, offsets=offsets).log_prob(counts)
 
 
-def _slope(logits: Tensor, low: Tensor, high: Tensor | None, posteriors: Tensor) -> Tensor:
-    if posteriors.shape != logits.shape:
-        posteriors = LogInterval.apply(logits, low, high, True)[1]
-    return posteriors - torch.sigmoid(logits.double())
+def log_count_between(
+    logits: Tensor,
+    low: Tensor | int,
+    high: Tensor | int,
+    *,
+    mask: Tensor | None = None,
+    offsets: Tensor | None = None,
+) -> Tensor:
+    """Log-probability that the number of positives in each bag lies in an interval.
+
+        log P(low <= S <= high) = log sum_{s = low..high} P(S = s),
+
+    exact to rounding, in time linear in n however wide the interval is. The gradient is
+
+        d log P(low <= S <= high) / d x_i = P(y_i = 1 | low <= S <= high) - sigmoid(x_i).
+
+    Args:
+        logits: (..., n) log-odds; (m,) with `offsets`.
+        low: (...) or (b,) smallest allowed counts, or one int for all bags. Below 0 is as good as 0.
+        high: (...) or (b,) largest allowed counts, included, or one int. Above the bag's size is as good as the size.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+
+    Returns:
+        (...) or (b,), in the dtype of `logits`. An empty interval gives -inf with gradient zero, an interval that
+        allows every count 0 with gradient zero; a NaN among a bag's logits gives NaN.
+
+    Raises:
+        TypeError, ValueError: as for `log_count_prob`.
+
+    Examples:
+        >>> import torch, kofn
+        >>> logits = torch.zeros(4, dtype=torch.float64)
+        >>> kofn.log_count_between(logits, 1, 4).exp()  # at least one of four fair coins
+        tensor(0.9375, dtype=torch.float64)
+    """
+    return CountDistribution(logits, mask=mask, offsets=offsets).log_prob_between(low, high)
 
 
-class Covariance(_BagFunction):
-    """(logits, low, high or None, values) to sum_j Cov(y_i, y_j | low <= S <= high) values_j: (b, n)"""
+def log_count_distribution(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> Tensor:
+    """Log-probabilities of every number of positives in each bag.
 
-    @staticmethod
-    def forward(logits: Tensor, low: Tensor, high: Tensor | None, values: Tensor) -> Tensor:
-        return Interval(logits, low, high, second_order=True).covariance(values)
+        log P(S = s),  s = 0, ..., n,
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
+    each right to rounding, in tails of any depth, in time O(n^1.5). The gradient of a weighted sum of them is
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        # Third derivatives have no closed form here: the covariance itself is differentiated, on a tape.
-        logits, low, high, values = ctx.saved_tensors
-        with torch.enable_grad():
-            logits, values = logits.detach().requires_grad_(), values.detach().requires_grad_()
-            out = Interval(logits, low, high, second_order=True).covariance(values)
-            by_logits, by_values = torch.autograd.grad(out, (logits, values), grad)
-        return by_logits, None, None, by_values
+        d sum_s g_s log P(S = s) / d x_i = sum_s g_s (P(y_i = 1 | S = s) - sigmoid(x_i)).
 
+    Args:
+        logits: (..., n) log-odds; (m,) with `offsets`.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
 
-class LogLaw(_BagFunction):
-    """logits to log P(S = 0..n), (b, n + 1), and the tilts that `Derivatives` wants back, of the same shape."""
+    Returns:
+        (..., n + 1), with -inf past a bag's size; ragged: flat (m + b,), the law of bag j from ``offsets[j] + j`` to
+        ``offsets[j + 1] + j`` included. In the dtype of `logits`; a NaN among a bag's logits makes its law NaN.
 
-    @staticmethod
-    def forward(logits: Tensor) -> tuple[Tensor, Tensor]:
-        bags = Undecided.of(logits)
-        values, tilts = sweep(bags)
-        return _up(values, bags, -torch.inf), tilts
+    Raises:
+        TypeError, ValueError: as for `log_count_prob`.
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor], output: tuple[Tensor, Tensor]) -> None:
-        ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(inputs[0], output[1])
-        ctx.save_for_forward(inputs[0], output[1])
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> Tensor:
-        logits, tilts = ctx.saved_tensors
-        gradient: Tensor = LawGradient.apply(logits, tilts, grad)
-        return gradient.to(logits.dtype)
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor) -> tuple[Tensor, None]:
-        logits, tilts = ctx.saved_tensors
-        weights = torch.zeros_like(tilts)
-        return LawAlong.apply(logits, tilts, weights, tangent.double())[0], None
+    Examples:
+        >>> import torch, kofn
+        >>> logits = torch.tensor([0.0, 0.0, 7.0])
+        >>> mask = torch.tensor([True, True, False])
+        >>> kofn.log_count_distribution(logits, mask=mask).exp()
+        tensor([0.2500, 0.5000, 0.2500, 0.0000])
+    """
+    return CountDistribution(logits, mask=mask, offsets=offsets).log_probs()
 
 
-class LawGradient(_BagFunction):
-    """(logits, tilts, weights) to the gradient of sum_s weights_s log P(S = s): (b, n)"""
+def count_posteriors(
+    logits: Tensor, counts: Tensor | int, *, mask: Tensor | None = None, offsets: Tensor | None = None
+) -> Tensor:
+    """Probability of each instance to be positive, given the number of positives in its bag.
 
-    @staticmethod
-    def forward(logits: Tensor, tilts: Tensor, weights: Tensor) -> Tensor:
-        bags = Undecided.of(logits)
-        return Derivatives(bags, tilts, _down(weights, bags)).gradient()
+        P(y_i = 1 | S = s) = sigmoid(x_i) + d log P(S = s) / d x_i.
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
+    They lie in [0, 1] and sum to the count. In time linear in n.
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        logits, tilts, weights = ctx.saved_tensors
-        by_weights, by_logits = LawAlong.apply(logits, tilts, weights, grad)
-        return by_logits.to(logits.dtype), None, by_weights
+    Args:
+        logits: (..., n) log-odds; (m,) with `offsets`.
+        counts: (...) or (b,) whole numbers of any integer dtype, or one int for all bags.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
 
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor | None, _: None, by_weights: Tensor | None) -> Tensor:
-        logits, tilts, weights = ctx.saved_tensors
-        out = torch.zeros_like(logits, dtype=torch.float64)
-        if tangent is not None:
-            out = out + LawAlong.apply(logits, tilts, weights, tangent.double())[1]
-        if by_weights is not None:
-            out = out + LawGradient.apply(logits, tilts, by_weights)
-        return out
+    Returns:
+        The shape and dtype of `logits`; 0 where there is no instance. An impossible count says nothing of the
+        labels: the probabilities without it, sigmoid(x_i), come back. NaN in a bag with a NaN.
 
+    Raises:
+        TypeError, ValueError: as for `log_count_prob`.
 
-class LawAlong(_BagFunction):
-    """(logits, tilts, weights, values): derivatives of <gradient, values> by the weights and by the logits."""
-
-    @staticmethod
-    def forward(logits: Tensor, tilts: Tensor, weights: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        bags = Undecided.of(logits)
-        by_weights, by_logits = Derivatives(bags, tilts, _down(weights, bags)).along(values)
-        return _up(by_weights, bags, 0.0), by_logits
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *_: Tensor) -> tuple[None, ...]:
-        raise NotImplementedError(
-            "third derivatives of log_count_distribution are not implemented; those of log_count_prob are."
-        )
-
-
-def _up(values: Tensor, bags: Undecided, absent: float) -> Tensor:
-    """From counts of the undecided instances to counts of the bag: up by the number of sure ones."""
-    source = torch.arange(values.shape[-1], device=values.device) - bags.ones.unsqueeze(-1)
-    return values.gather(-1, source.clamp(min=0)).masked_fill(source < 0, absent)
-
-
-def _down(values: Tensor, bags: Undecided) -> Tensor:
-    """The transpose of `_up`; counts that no bag can have get zero."""
-    source = torch.arange(values.shape[-1], device=values.device) + bags.ones.unsqueeze(-1)
-    last = values.shape[-1] - 1
-    return values.gather(-1, source.clamp(max=last)).masked_fill(source > last, 0.0)
+    Examples:
+        >>> import torch, kofn
+        >>> kofn.count_posteriors(torch.tensor([3.0, 3.0, 3.0, 3.0]), 1)  # four alike, one positive
+        tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
+    return CountDistribution(logits, mask=mask, offsets=offsets).posteriors(counts)

@@ -16,9 +16,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from kofn.counts._bags import Undecided, untilt
 from kofn.counts._tilt import Tilt, solve_tilt
 from kofn.counts._tree import LARGEST, Tree, never_underflows
+from kofn.counts._undecided import Undecided, untilt
 from kofn.counts._window import NEGLIGIBLE, Window, radius
 
 
@@ -101,7 +101,7 @@ class Interval:
         return (self._high == 0) | (self._low == self._bags.size)
 
     @cached_property
-    def _mute(self) -> Tensor:
+    def _uninformative(self) -> Tensor:
         """Bags of which the interval says nothing, because it allows every count or none."""
         low, high, size = self._low, self._high, self._bags.size
         return (low <= 0) & (high >= size) | self._impossible
@@ -120,7 +120,7 @@ class Interval:
         # Closed forms where they are exact to the last digit, so that n = 1 is cross-entropy and nothing less.
         toward = torch.where((self._high == 0).unsqueeze(-1), -bags.z, bags.z.masked_fill(~bags.present, torch.inf))
         value = torch.where(self._edge, torch.nn.functional.logsigmoid(toward).sum(-1), value)
-        value = value.masked_fill(self._mute, 0.0).masked_fill(self._impossible, -torch.inf)
+        value = value.masked_fill(self._uninformative, 0.0).masked_fill(self._impossible, -torch.inf)
         return value.masked_fill(bags.broken, torch.nan)
 
     def posteriors(self) -> Tensor:
@@ -129,7 +129,7 @@ class Interval:
         value = self._law.pull(self._weights).clamp(0.0, 1.0)  # rounding only: a few 1e-16 outside
         every = bags.present & (self._high > 0).unsqueeze(-1)
         value = torch.where(self._edge.unsqueeze(-1), every.double(), value)
-        value = torch.where(self._mute.unsqueeze(-1), torch.sigmoid(bags.z), value)
+        value = torch.where(self._uninformative.unsqueeze(-1), torch.sigmoid(bags.z), value)
         return value.masked_fill(bags.sure, 1.0).masked_fill(bags.broken.unsqueeze(-1), torch.nan)
 
     def covariance(self, values: Tensor) -> Tensor:
@@ -141,5 +141,5 @@ class Interval:
         value = self._law.correlate(self._weights, values) - mean * self._law.pull(self._weights)
         value = value.masked_fill(self._edge.unsqueeze(-1), 0.0)
         p = torch.sigmoid(bags.z)
-        value = torch.where(self._mute.unsqueeze(-1), p * torch.sigmoid(-bags.z) * values, value)
+        value = torch.where(self._uninformative.unsqueeze(-1), p * torch.sigmoid(-bags.z) * values, value)
         return value.masked_fill(bags.broken.unsqueeze(-1), torch.nan)

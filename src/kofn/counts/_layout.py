@@ -1,122 +1,246 @@
-"""How bags lie in a tensor, dense or ragged, and the rectangles that the engine works on.
-
-Ragged bags are not padded to the longest one. Bags of similar size share a rectangle (b, n), padded with logits of
--inf, which are absent instances; all but the smallest waste less than a fifth of it, so the work is that of the
-instances.
-"""
+"""How bags lie in a tensor: as rows of a dense one, or as stretches of a flat one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from abc import ABC, abstractmethod
+from functools import cached_property
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
+
+from kofn import _require
+
+LARGEST = torch.iinfo(torch.int64).max
 
 
-class Layout(Protocol):
-    """Bags in a tensor: cut into rectangles, and results put back in the caller's order."""
+class Layout(ABC):
+    """Which entries of a tensor's last dimension belong to which bag, and sums over them.
 
-    shape: tuple[int, ...]  #: of a tensor with one number for each bag
+    Attributes:
+        shape: of a tensor with one number for each bag.
+        length: of the last dimension.
+        device: where the tensor lies.
+        offsets: (b + 1,) int64 on the CPU, or None where bags are rows.
+    """
 
-    def rectangles(self) -> list[Tensor]:
-        """Logits (b, n) of groups of bags, n >= 1, -inf where there is no instance; differentiable."""
+    shape: tuple[int, ...]
+    length: int
+    device: torch.device
+    offsets: Tensor | None = None
 
-    def cut(self, per_bag: Tensor) -> list[Tensor]:
-        """One number for each bag, (b,) for each rectangle."""
+    @property
+    @abstractmethod
+    def sizes(self) -> Tensor:
+        """Number of entries in each bag, int64, of `shape`."""
 
-    def join(self, per_bag: Sequence[Tensor]) -> Tensor:
-        """Back from `cut`."""
+    @property
+    @abstractmethod
+    def longest(self) -> int:
+        """Length of the longest bag; inside a compiled graph, which cannot read it, a bound of it."""
 
-    def join_instances(self, values: Sequence[Tensor], *, extra: int = 0) -> Tensor:
-        """From (b, n + extra) for each rectangle to the caller's shape: n + extra numbers for a bag of n."""
+    @abstractmethod
+    def present(self, values: Tensor, fill: float) -> Tensor:
+        """The values with `fill` in place of entries that are masked, so that nothing of these comes through."""
+
+    @abstractmethod
+    def place(self) -> Tensor:
+        """0, 1, 2, ... within each bag: (n,) or (m,)."""
+
+    @abstractmethod
+    def spread(self, per_bag: Tensor) -> Tensor:
+        """Each bag's number beside each of its entries, broadcasting."""
+
+    @abstractmethod
+    def sum(self, values: Tensor) -> Tensor:
+        """Sum over each bag; 0 for an empty one."""
+
+    @abstractmethod
+    def max(self, values: Tensor) -> Tensor:
+        """Largest value of each bag; -inf for an empty one. Equal maxima share the gradient."""
+
+    @abstractmethod
+    def of_counts(self) -> Layout:
+        """The same bags with one entry for each count 0, ..., n: how `CountDistribution.log_probs` lays them out."""
+
+    @abstractmethod
+    def from_rectangle(self, values: Tensor) -> Tensor:
+        """From (longest, *bags) to one value for each entry."""
+
+    @abstractmethod
+    def _starts(self) -> Tensor:
+        """Where each bag starts in the flattened tensor: of `shape`."""
+
+    def logsumexp(self, values: Tensor) -> Tensor:
+        """log sum exp over each bag; -inf where all values are -inf or there is none. No gradient if infinite."""
+        values = self.present(values, -torch.inf)
+        top = self.max(values.detach())
+        infinite = top == torch.inf
+        values = values.masked_fill(self.spread(infinite), -torch.inf)
+        top = top.masked_fill(top.isinf(), 0.0)
+        total = self.sum((values - self.spread(top)).exp())
+        nothing = total == 0
+        # Filled before and after the log: no branch that is not taken has an infinite derivative.
+        value = (total.masked_fill(nothing, 1.0).log() + top).masked_fill(nothing, -torch.inf)
+        return value.masked_fill(infinite, torch.inf)
+
+    def mark(self, places: Tensor) -> Tensor:
+        """True at the given places (*bags, k) of each bag, one entry for each of its own; others are passed over."""
+        total = self.length if self.offsets is not None else torch.Size(self.shape).numel() * self.length
+        there = (places >= 0) & (places < self.sizes.unsqueeze(-1))
+        line = (self._starts().unsqueeze(-1) + places).masked_fill(~there, total)  # one more place, for the others
+        marks = torch.zeros(total + 1, dtype=torch.bool, device=self.device).index_fill(0, line.flatten(), True)[:-1]
+        return marks if self.offsets is not None else marks.reshape(*self.shape, self.length)
+
+    def whole_numbers(self, name: str, value: object, *, columns: tuple[int, ...] = ()) -> Tensor:
+        """Require whole numbers for each bag: int64 of `shape + columns`, from any integer dtype that broadcasts.
+
+        What does not fit into int64 becomes its nearest number there: above every size, or below every count.
+        """
+        if isinstance(value, Tensor):
+            tensor = value
+        elif not isinstance(value, bool) and isinstance(value, Integral):  # numpy's whole numbers too
+            tensor = torch.tensor(min(max(int(value), -LARGEST), LARGEST), device=self.device)
+        else:
+            tensor = _require.tensor(name, value)
+        if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+            raise TypeError(
+                f"`{name}` must be whole numbers of an integer dtype; got {tensor.dtype}. "
+                f"Round and convert them first: {name}.round().long()."
+            )
+        if tensor.dtype != torch.int64:
+            wide = tensor.long()
+            tensor = wide.masked_fill(wide < 0, LARGEST) if tensor.dtype == torch.uint64 else wide
+        return self._one_for_each(name, tensor, columns)
+
+    def numbers(self, name: str, value: object) -> Tensor:
+        """Require one real number for each bag: float64 of `shape`, from a number or a tensor that broadcasts."""
+        if not isinstance(value, (Tensor, Real)):
+            raise TypeError(f"`{name}` must be a number or a torch.Tensor; got {type(value).__name__}.")
+        if not isinstance(value, Tensor):
+            value = torch.tensor(float(value), dtype=torch.float64, device=self.device)
+        return self._one_for_each(name, value.double(), ())
+
+    def require_counts(self, counts: Tensor) -> None:
+        """Require counts, whole or real, that lie between 0 and the size of their bag."""
+        fits = (counts >= 0) & (counts <= self.sizes)
+        if not _require.holds(fits):
+            bag = int((~fits).flatten().nonzero()[0])
+            raise ValueError(
+                f"`counts` must lie between 0 and the bag's size; bag {bag} has {int(self.sizes.flatten()[bag])} "
+                f"instances and count {counts.flatten()[bag].item():g}. Check the order of the bags, or that these are "
+                f"counts, not labels."
+            )
+
+    def _one_for_each(self, name: str, tensor: Tensor, columns: tuple[int, ...]) -> Tensor:
+        shape = (*self.shape, *columns)
+        if tensor.device != self.device:
+            raise ValueError(
+                f"`{name}` must be on the device of `logits`, {self.device}; it is on {tensor.device}. "
+                f"Move it with {name}.to(logits.device)."
+            )
+        if tensor.shape == shape:
+            return tensor
+        try:
+            return tensor.expand(shape)
+        except RuntimeError:
+            raise ValueError(
+                f"`{name}` must hold one number for each bag, shape {shape}; got shape {tuple(tensor.shape)}. "
+                f"Bags are all dimensions of dense logits but the last, or the gaps between offsets."
+            ) from None
 
 
-def lay_out(logits: Tensor, mask: Tensor | None, offsets: Tensor | None) -> Layout:
-    """The layout of checked arguments; offsets are on the CPU."""
-    return Dense(logits, mask) if offsets is None else Ragged(logits, offsets)
+class Dense(Layout):
+    """Bags are the rows of a tensor (..., n); a mask says which instances exist."""
+
+    def __init__(self, shape: torch.Size, device: torch.device, mask: Tensor | None) -> None:
+        self.shape, self.length, self.device = tuple(shape[:-1]), shape[-1], device
+        self._absent = None if mask is None else ~mask
+
+    @cached_property
+    def sizes(self) -> Tensor:
+        if self._absent is None:
+            return torch.tensor(self.length, device=self.device).expand(self.shape)
+        return self.length - self._absent.sum(-1)
+
+    @property
+    def longest(self) -> int:
+        return self.length
+
+    def present(self, values: Tensor, fill: float) -> Tensor:
+        return values if self._absent is None else values.masked_fill(self._absent, fill)
+
+    def place(self) -> Tensor:
+        return torch.arange(self.length, device=self.device)
+
+    def spread(self, per_bag: Tensor) -> Tensor:
+        return per_bag.unsqueeze(-1)
+
+    def sum(self, values: Tensor) -> Tensor:
+        return self.present(values, 0.0).sum(-1)
+
+    def max(self, values: Tensor) -> Tensor:
+        values = self.present(values, -torch.inf)
+        return values.amax(-1) if self.length else values.sum(-1) - torch.inf
+
+    def of_counts(self) -> Layout:
+        return Dense(torch.Size((*self.shape, self.length + 1)), self.device, None)
+
+    def from_rectangle(self, values: Tensor) -> Tensor:
+        return values.movedim(0, -1)
+
+    def _starts(self) -> Tensor:
+        bags = torch.arange(torch.Size(self.shape).numel(), device=self.device)
+        return (bags * self.length).reshape(self.shape)
 
 
-class Dense:
-    """Logits (..., n), with a mask (..., n) or none."""
+class Ragged(Layout):
+    """Bags are stretches of a flat tensor (m,): bag j runs from ``offsets[j]`` to ``offsets[j + 1]``."""
 
-    def __init__(self, logits: Tensor, mask: Tensor | None) -> None:
-        self.shape = tuple(logits.shape[:-1])
-        self._n = logits.shape[-1]
-        if mask is not None:
-            logits = logits.masked_fill(~mask, -torch.inf)
-        flat = logits.reshape(torch.Size(self.shape).numel(), self._n)
-        self._logits = flat if self._n else pad(flat, (0, 1), value=-torch.inf)
+    offsets: Tensor
 
-    def rectangles(self) -> list[Tensor]:
-        return [self._logits]
+    def __init__(self, length: int, device: torch.device, offsets: Tensor) -> None:
+        self.shape, self.length, self.device = (len(offsets) - 1,), length, device
+        self.offsets = offsets
 
-    def cut(self, per_bag: Tensor) -> list[Tensor]:
-        return [per_bag.reshape(-1)]
+    @cached_property
+    def sizes(self) -> Tensor:
+        return self.offsets.diff().to(self.device)
 
-    def join(self, per_bag: Sequence[Tensor]) -> Tensor:
-        return per_bag[0].reshape(self.shape)
+    @cached_property
+    def longest(self) -> int:
+        if torch.compiler.is_compiling():
+            return self.length
+        return int(self.offsets.diff().max()) if self.shape[0] else 0
 
-    def join_instances(self, values: Sequence[Tensor], *, extra: int = 0) -> Tensor:
-        return values[0][:, : self._n + extra].reshape(*self.shape, self._n + extra)
+    @cached_property
+    def _owner(self) -> Tensor:
+        """The bag of each entry, (m,): how many bags end before it. No shape here depends on values."""
+        ends = self.offsets[1:].to(self.device)
+        return torch.bucketize(torch.arange(self.length, device=self.device), ends, right=True)
 
+    def present(self, values: Tensor, fill: float) -> Tensor:
+        return values
 
-class Ragged:
-    """Logits (m,) with offsets (b + 1,), int64 on the CPU."""
+    def place(self) -> Tensor:
+        return torch.arange(self.length, device=self.device) - self._starts()[self._owner]
 
-    def __init__(self, logits: Tensor, offsets: Tensor) -> None:
-        self._logits = logits
-        self._sizes = sizes = offsets.diff()
-        self.shape: tuple[int, ...] = (len(sizes),)
-        # Rectangles of up to 16, 32, 64, 80, 96, 112, 128, 160, ... instances: for small bags a rectangle costs more
-        # than its padding, for large ones the padding would.
-        octaves = int(sizes.max()).bit_length() if len(sizes) else 0
-        limits = [16, 32, 64, *(k << j for j in range(4, octaves) for k in (5, 6, 7, 8))]
-        kind = torch.bucketize(sizes, torch.tensor(limits))
-        self._order = kind.argsort(stable=True)  # bags in the order of their rectangles
-        self._place = self._order.argsort()  # and where each bag went
-        self._groups = torch.bincount(kind).tolist() if len(sizes) else []
-        self._take = _ranges(offsets[:-1][self._order], sizes[self._order])
+    def spread(self, per_bag: Tensor) -> Tensor:
+        return per_bag.index_select(-1, self._owner)
 
-    def rectangles(self) -> list[Tensor]:
-        sizes = self._sizes[self._order].split(self._groups)
-        ordered = self._logits.index_select(0, self._to(self._take))
-        pieces = ordered.split([int(size.sum()) for size in sizes])
-        return [self._rectangle(piece, size) for piece, size in zip(pieces, sizes, strict=True) if len(size)]
+    def sum(self, values: Tensor) -> Tensor:
+        return values.new_zeros(*values.shape[:-1], *self.shape).index_add(-1, self._owner, values)
 
-    def cut(self, per_bag: Tensor) -> list[Tensor]:
-        pieces = per_bag.index_select(0, self._to(self._order)).split(self._groups)
-        return [piece for piece in pieces if len(piece)]
+    def max(self, values: Tensor) -> Tensor:
+        start = values.new_full(self.shape, -torch.inf)
+        return start.scatter_reduce(0, self._owner, values, "amax", include_self=False)
 
-    def join(self, per_bag: Sequence[Tensor]) -> Tensor:
-        together = torch.cat(list(per_bag)) if per_bag else self._logits.double()
-        return together.index_select(0, self._to(self._place))
+    def of_counts(self) -> Layout:
+        bags = torch.arange(len(self.offsets), device=self.offsets.device)
+        return Ragged(self.length + self.shape[0], self.device, self.offsets + bags)
 
-    def join_instances(self, values: Sequence[Tensor], *, extra: int = 0) -> Tensor:
-        lengths = self._sizes[self._order] + extra
-        pieces = [length for length in lengths.split(self._groups) if len(length)]
-        flat = [
-            value.reshape(-1).index_select(0, self._to(_ranges(torch.arange(len(length)) * value.shape[1], length)))
-            for value, length in zip(values, pieces, strict=True)
-        ]
-        together = torch.cat(flat) if flat else self._logits.double()
-        starts = lengths.cumsum(0) - lengths
-        return together.index_select(0, self._to(_ranges(starts[self._place], lengths[self._place])))
+    def from_rectangle(self, values: Tensor) -> Tensor:
+        return values[self.place(), self._owner]
 
-    def _rectangle(self, piece: Tensor, sizes: Tensor) -> Tensor:
-        columns = torch.arange(max(1, int(sizes.max())))
-        absent = columns >= sizes.unsqueeze(-1)
-        index = (sizes.cumsum(0) - sizes).unsqueeze(-1) + columns
-        index = index.clamp(max=len(piece)).flatten()
-        padded = pad(piece, (0, 1)).index_select(0, self._to(index)).view(absent.shape)
-        return padded.masked_fill(self._to(absent), -torch.inf)
-
-    def _to(self, index: Tensor) -> Tensor:
-        return index.to(self._logits.device)
-
-
-def _ranges(starts: Tensor, lengths: Tensor) -> Tensor:
-    """starts_0, starts_0 + 1, ... (lengths_0 of them), starts_1, ...: runs of indices, one after the other."""
-    before = lengths.cumsum(0) - lengths
-    return torch.arange(int(lengths.sum())) + (starts - before).repeat_interleave(lengths)
+    def _starts(self) -> Tensor:
+        return self.offsets[:-1].to(self.device)

@@ -18,9 +18,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from kofn.counts._bags import Undecided, untilt
 from kofn.counts._tilt import Tilt, solve_tilt
 from kofn.counts._tree import LARGEST, Tree, never_underflows
+from kofn.counts._undecided import Undecided, untilt
 from kofn.counts._window import Window, radius
 
 _TAKEN = 1e-3  # of a window's largest probability: loses three digits of sixteen, and spans +-3.7 standard deviations

@@ -35,10 +35,11 @@ NEGLIGIBLE = 40.0  # e^-40 = 4e-18: below rounding
 _BLOCK = 1 << 17  # numbers in a temporary (instances x frequencies): small enough for the cache
 
 
-def radius(variance: Tensor, exponent: float) -> Tensor:
+def radius(variance: Tensor, exponent: Tensor | float) -> Tensor:
     """Distance from the mean beyond which, by Bernstein's bound, a count has probability below 2 e^-exponent."""
     third = exponent / 3
-    return third + torch.sqrt(third * third + 2 * exponent * variance)
+    distance: Tensor = third + torch.sqrt(third * third + 2 * exponent * variance)
+    return distance
 
 
 class Window:

@@ -12,8 +12,7 @@ from torch.distributions import constraints
 from torch.nn.functional import logsigmoid, pad
 from torch.types import _size
 
-from kofn import _checks
-from kofn.counts import count_posteriors, log_count_distribution, log_count_prob
+from kofn.counts import CountDistribution
 from kofn.distributions._instances import Instances, given, times_log
 
 
@@ -76,7 +75,8 @@ class ConditionalBernoulli(Instances):
                     f"`total_count` must broadcast with the bags, shape {tuple(batch_shape)}; got shape "
                     f"{tuple(total_count.shape)}. Bags are all dimensions of `{name}` but the last."
                 ) from None
-        self.total_count = _checks.per_bag("total_count", total_count, parameter, batch_shape)
+        bags = CountDistribution(parameter.expand(*batch_shape, -1)).instance_layout
+        self.total_count = bags.whole_numbers("total_count", total_count)
         self._keep(name, parameter.expand(*batch_shape, -1))
         super().__init__(batch_shape, parameter.shape[-1:], validate_args=validate_args)
         if self._validate_args:
@@ -108,7 +108,7 @@ class ConditionalBernoulli(Instances):
     @property
     def mean(self) -> Tensor:
         """u_i = P(y_i = 1 | S = k), which sum to k."""
-        return count_posteriors(self.logits, self.total_count)
+        return CountDistribution(self.logits).posteriors(self.total_count)
 
     @property
     def variance(self) -> Tensor:
@@ -136,8 +136,10 @@ class ConditionalBernoulli(Instances):
             counts = self.total_count.expand(self._extended_shape(sample_shape)[:-1]).unsqueeze(-1)
             while width > 1:
                 width //= 2
-                log_law = log_count_distribution(logits.unflatten(-1, (-1, width)))  # (..., 2 nodes, width + 1)
-                left = _split(counts, log_law[..., 0::2, :], log_law[..., 1::2, :])
+                log_probs = CountDistribution(
+                    logits.unflatten(-1, (-1, width))
+                ).log_probs()  # (..., 2 nodes, width + 1)
+                left = _split(counts, log_probs[..., 0::2, :], log_probs[..., 1::2, :])
                 counts = torch.stack([left, counts - left], -1).flatten(-2)
             return counts[..., :n].to(self._param.dtype)
 
@@ -148,7 +150,7 @@ class ConditionalBernoulli(Instances):
         logits = self.logits.double()
         # P(y) / P(S = k), not the quotient of exponentials: no large terms that cancel, right at infinite logits.
         log_joint = logsigmoid(torch.where(value == 1, logits, -logits)).sum(-1)
-        log_count = log_count_prob(logits, self.total_count)
+        log_count = self._counts.log_prob(self.total_count)
         possible = self.support.check(value) & (log_joint > -torch.inf)  # then the count is possible too
         return torch.where(possible, log_joint - log_count, -torch.inf).to(self._param.dtype)
 
@@ -156,9 +158,9 @@ class ConditionalBernoulli(Instances):
         """H = log P(S = k) - sum_i [u_i log p_i + (1 - u_i) log(1 - p_i)], u the mean."""
         # log P(y | S = k) is affine in y on its support: its expectation is its value at the expectation of y.
         logits = self.logits.double()
-        u = count_posteriors(logits, self.total_count)
+        u = self._counts.posteriors(self.total_count)
         log_joint = times_log(u, logsigmoid(logits)) + times_log(1 - u, logsigmoid(-logits))
-        return (log_count_prob(logits, self.total_count) - log_joint.sum(-1)).to(self._param.dtype)
+        return (self._counts.log_prob(self.total_count) - log_joint.sum(-1)).to(self._param.dtype)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All n choose k label vectors, (n choose k,) + batch shape + (n,); batch dimensions of 1 unless `expand`."""

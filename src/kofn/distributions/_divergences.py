@@ -7,24 +7,24 @@ from torch import Tensor
 from torch.distributions import Binomial, register_kl
 from torch.nn.functional import pad
 
-from kofn.counts import log_count_distribution
+from kofn.counts import CountDistribution
 from kofn.distributions._instances import log_odds
 from kofn.distributions._poisson_binomial import PoissonBinomial
 
 
 def _between_poisson_binomials(p: PoissonBinomial, q: PoissonBinomial) -> Tensor:
     width = max(p.param_shape[-1], q.param_shape[-1])
-    return _divergence(p, q, _log_law(p.logits, width), _log_law(q.logits, width))
+    return _divergence(p, q, _log_probs(p.logits, width), _log_probs(q.logits, width))
 
 
 def _to_binomial(p: PoissonBinomial, q: Binomial) -> Tensor:
     width = p.param_shape[-1]
-    return _divergence(p, q, _log_law(p.logits, width), _log_law(_alike(q, width), width))
+    return _divergence(p, q, _log_probs(p.logits, width), _log_probs(_alike(q, width), width))
 
 
 def _from_binomial(p: Binomial, q: PoissonBinomial) -> Tensor:
     width = q.param_shape[-1]
-    return _divergence(p, q, _log_law(_alike(p, width), width), _log_law(q.logits, width))
+    return _divergence(p, q, _log_probs(_alike(p, width), width), _log_probs(q.logits, width))
 
 
 def _alike(law: Binomial, width: int) -> Tensor:
@@ -36,9 +36,9 @@ def _alike(law: Binomial, width: int) -> Tensor:
     return torch.where(exists, logits, -torch.inf)
 
 
-def _log_law(logits: Tensor, width: int) -> Tensor:
+def _log_probs(logits: Tensor, width: int) -> Tensor:
     """log P(S = s) for s = 0, ..., width in float64, whatever number of instances there is."""
-    return pad(log_count_distribution(logits.double()), (0, width - logits.shape[-1]), value=-torch.inf)
+    return pad(CountDistribution(logits.double()).log_probs(), (0, width - logits.shape[-1]), value=-torch.inf)
 
 
 def _divergence(p: PoissonBinomial | Binomial, q: PoissonBinomial | Binomial, log_p: Tensor, log_q: Tensor) -> Tensor:

@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 from torch.distributions.utils import lazy_property
 
-from kofn import _checks
+from kofn import _require
+from kofn.counts import CountDistribution
 
 Self = TypeVar("Self", bound="Instances")
 
@@ -36,6 +37,11 @@ class Instances(Distribution):
     def probs(self) -> Tensor:
         """(..., n) probabilities."""
         return torch.sigmoid(self.logits)
+
+    @property
+    def _counts(self) -> CountDistribution:
+        """The distribution of the number of positives, which answers in float64."""
+        return CountDistribution(self.logits.double())
 
     @property
     def _param(self) -> Tensor:
@@ -74,14 +80,13 @@ def given(probs: Any, logits: Any) -> tuple[str, Tensor]:
             f"`probs` or `logits` must be given, and not both; got {'neither' if probs is None else 'both'}. "
             f"Prefer logits: probabilities near 1 round."
         )
-    if probs is None:
-        return "logits", _checks.logits(logits)
-    tensor = _checks.is_tensor("probs", probs)
+    name, value = ("logits", logits) if probs is None else ("probs", probs)
+    tensor = _require.tensor(name, value)
     if not tensor.is_floating_point():
-        raise TypeError(f"`probs` must be floating point; got {tensor.dtype}. Convert with probs.float().")
+        raise TypeError(f"`{name}` must be floating point; got {tensor.dtype}. Convert with {name}.float().")
     if tensor.dim() == 0:
-        raise ValueError("`probs` must have at least one dimension, the instances; got a scalar. Use probs[None].")
-    return "probs", tensor
+        raise ValueError(f"`{name}` must have at least one dimension, the instances; got a scalar. Use {name}[None].")
+    return name, tensor
 
 
 def log_odds(probs: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The law of a count as a torch distribution."""
+"""The distribution of a count as a torch distribution."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from torch.distributions import constraints
 from torch.nn.functional import pad
 from torch.types import _size
 
-from kofn import _checks
-from kofn.counts import log_count_between, log_count_distribution, log_count_prob
+from kofn.counts import CountDistribution
 from kofn.distributions._instances import Instances, given, times_log
 
 
@@ -59,15 +58,10 @@ class PoissonBinomial(Instances):
         validate_args: bool | None = None,
     ) -> None:
         name, parameter = given(probs, logits)
-        batch_shape, n = parameter.shape[:-1], parameter.shape[-1]
-        if mask is None:
-            self.total_count = torch.full(batch_shape, n, device=parameter.device)
-        else:
-            exists = _checks.mask(mask, parameter)
-            self.total_count = exists.sum(-1)
-            parameter = parameter.masked_fill(~exists, 0.0 if name == "probs" else -torch.inf)
-        self._keep(name, parameter)
-        super().__init__(batch_shape, validate_args=validate_args)
+        layout = CountDistribution(parameter, mask=mask).instance_layout
+        self.total_count = layout.sizes
+        self._keep(name, layout.present(parameter, 0.0 if name == "probs" else -torch.inf))
+        super().__init__(parameter.shape[:-1], validate_args=validate_args)
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> PoissonBinomial:
         """The same law for more bags, without copying its parameters."""
@@ -90,43 +84,37 @@ class PoissonBinomial(Instances):
 
     @property
     def mode(self) -> Tensor:
-        """The most probable count; of two alike (up to rounding) the larger."""
-        # A mode of a Poisson binomial law differs from its mean by less than 1 (Darroch, 1964).
-        logits = self.logits.detach().double()
-        below = torch.sigmoid(logits).sum(-1).floor().long()
-        above = log_count_prob(logits, below + 1) >= log_count_prob(logits, below)
-        return (below + above).to(self._param.dtype)
+        """The most probable count; of two that are equal up to rounding the larger."""
+        return self._counts.mode.to(self._param.dtype)
 
     def sample(self, sample_shape: _size = ()) -> Tensor:
         """Counts, sample shape + batch shape: labels are drawn and added up."""
-        shape = self._extended_shape(sample_shape)
-        with torch.no_grad():
-            return torch.bernoulli(self.probs.expand(*shape, -1)).sum(-1)
+        return self._counts.sample(sample_shape).to(self._param.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """log P(S = value); without validation -inf for what is no possible count."""
         if self._validate_args:
             self._validate_sample(value)
-        counts = self._counts(value)
+        counts = self._whole(value)
         if self._many(counts):
-            result = self._pick(self._log_law(), counts)
+            result = self._pick(self._log_probs(), counts)
         else:
-            result = log_count_prob(self.logits.expand(*counts.shape, -1), counts)
+            result = CountDistribution(self.logits.expand(*counts.shape, -1)).log_prob(counts)
         return result.masked_fill(value != value.floor(), -torch.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
         """P(S <= value); without validation for any real number."""
         if self._validate_args:
             self._validate_sample(value)
-        counts = self._counts(value)
+        counts = self._whole(value)
         if self._many(counts):
-            return self._pick(self._log_law().exp().cumsum(-1), counts)
-        return log_count_between(self.logits.expand(*counts.shape, -1), 0, counts).exp()
+            return self._pick(self._log_probs().exp().cumsum(-1), counts)
+        return CountDistribution(self.logits.expand(*counts.shape, -1)).cdf(counts)
 
     def entropy(self) -> Tensor:
         """-sum_s P(S = s) log P(S = s)."""
-        log_law = self._log_law()
-        return -times_log(log_law.exp(), log_law).sum(-1).to(self._param.dtype)
+        log_probs = self._log_probs()
+        return -times_log(log_probs.exp(), log_probs).sum(-1).to(self._param.dtype)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All counts, (n + 1,) + batch shape; (n + 1, 1, ..., 1) unless `expand`."""
@@ -134,11 +122,11 @@ class PoissonBinomial(Instances):
         counts = counts.reshape(-1, *(1 for _ in self.batch_shape))
         return counts.expand(-1, *self.batch_shape) if expand else counts
 
-    def _log_law(self) -> Tensor:
+    def _log_probs(self) -> Tensor:
         """log P(S = s) for s = -1, ..., n + 1, impossible ends included, in float64: batch shape + (n + 3,)."""
-        return pad(log_count_distribution(self.logits.double()), (1, 1), value=-torch.inf)
+        return pad(self._counts.log_probs(), (1, 1), value=-torch.inf)
 
-    def _counts(self, value: Tensor) -> Tensor:
+    def _whole(self, value: Tensor) -> Tensor:
         """Whole numbers for the engine, one for each bag and sample, those out of the support just out of it."""
         counts = value.floor().nan_to_num(nan=-1.0).clamp(-1, self.param_shape[-1] + 1).long()
         return counts.expand(torch.broadcast_shapes(value.shape, self.batch_shape))

@@ -5,8 +5,8 @@ a prediction is positive when its score exceeds `threshold`, 0 for logits, 0.5 f
 left out before: ``auc(labels[mask], logits[mask])``.
 """
 
-from kofn.metrics._counts import CountCalibration, bag_scores, count_calibration, expected_count_error
-from kofn.metrics._labels import accuracy, auc, auc_rounded, balanced_accuracy, f1, precision, recall
+from kofn.metrics._calibration import CountCalibration, bag_scores, count_calibration, expected_count_error
+from kofn.metrics._classification import accuracy, auc, auc_rounded, balanced_accuracy, f1, precision, recall
 
 __all__ = [
     "CountCalibration",

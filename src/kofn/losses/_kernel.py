@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from kofn import _checks
-from kofn.losses.llp import mutual_contamination_loss, pair_bags
+from kofn import _require
+from kofn.losses._llp import mutual_contamination_loss, pair_bags, require_pairs
 
 Array = NDArray[np.float64]
 RIDGE_OF_ROUNDING = 1e-8  # on the kernel's diagonal, so that rounding does not make it indefinite
@@ -102,12 +102,14 @@ class MutualContaminationKernelMachine:
         """Positions of the centres, ascending."""
         if self.landmarks is None:
             return np.arange(instances)
-        _checks.whole_number("landmarks", self.landmarks, low=1)
+        _require.whole_number("landmarks", self.landmarks, low=1)
         order = np.random.default_rng(self.random_state).permutation(instances)
         return np.sort(order[: self.landmarks])
 
     def _kernel(self, rows: Array) -> Array:
-        values: Array = _checks.extra("sklearn.metrics.pairwise", "train").rbf_kernel(rows, self._x, gamma=self._gamma)
+        values: Array = _require.package("sklearn.metrics.pairwise", extra="train").rbf_kernel(
+            rows, self._x, gamma=self._gamma
+        )
         return values
 
     def _score(self, kernel: Array, bags: _Bags, train: NDArray[np.int64], held_out: NDArray[np.int64]) -> None:
@@ -124,7 +126,7 @@ class _Bags:
     def __init__(self, proportions: ArrayLike, offsets: ArrayLike) -> None:
         self._proportions = torch.as_tensor(np.asarray(proportions, dtype=np.float64))
         self.offsets = torch.as_tensor(np.asarray(offsets, dtype=np.int64))
-        pairs = _checks.bag_pairs(pair_bags(self._proportions), len(self._proportions))
+        pairs = require_pairs(pair_bags(self._proportions), self._proportions)
         self.pairs: NDArray[np.int64] = pairs.numpy()
 
     def loss(self, scores: Array, pairs: NDArray[np.int64]) -> tuple[float, Array]:
@@ -152,7 +154,8 @@ def _fit(
     With K = L L' over these centres and w = L'a, |f|^2 = a'Ka is |w|^2: as well conditioned as the loss is. The scores
     of the rows are K_rows a = (L^-1 K_rows')' w, which is L w where every row is a centre.
     """
-    linalg, minimize = _checks.extra("scipy.linalg", "train"), _checks.extra("scipy.optimize", "train").minimize
+    linalg = _require.package("scipy.linalg", extra="train")
+    minimize = _require.package("scipy.optimize", extra="train").minimize
     rows = bags.rows(pairs)
     used: NDArray[np.int64] = np.isin(centres, rows).nonzero()[0]
     square = kernel[np.ix_(centres[used], used)]

@@ -6,10 +6,10 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from kofn.losses.count import Reduction
-from kofn.losses.llp import llp_loss
-from kofn.losses.mil import mil_loss
-from kofn.losses.pu import pu_loss
+from kofn.losses._count import Reduction
+from kofn.losses._llp import llp_loss
+from kofn.losses._mil import mil_loss
+from kofn.losses._pu import pu_loss
 
 
 class LLPLoss(nn.Module):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
@@ -53,14 +54,28 @@ def _built() -> Path | None:
 _library = _load()
 available = _library is not None
 
-#: The instruction set that the core is made to use: one of `levels()`, or 0 for the best.
-level = int(os.environ.get("KOFN_LEVEL", "0"))
-
 
 def levels() -> list[int]:
     """The instruction sets that this build has and this machine can run: 1 baseline, 2 AVX2, 4 AVX-512."""
     mask = int(_library.kofn_levels()) if available else 0
     return [bit for bit in (1, 2, 4) if mask & bit]
+
+
+def _wanted_level(text: str) -> int:
+    """The level that an environment variable names; the best, with a warning, if this machine has none of that name."""
+    allowed = {"": 0, "0": 0, **{str(bit): bit for bit in levels()}}
+    if text.strip() not in allowed:
+        warnings.warn(
+            f"KOFN_LEVEL must be 0, for the best instruction set, or one that this machine has: "
+            f"{', '.join(map(str, levels())) or 'none'}; got {text!r}, which is ignored. Correct or unset it.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return allowed.get(text.strip(), 0)
+
+
+#: The instruction set that the core is made to use: one of `levels()`, or 0 for the best.
+level = _wanted_level(os.environ.get("KOFN_LEVEL", ""))
 
 
 def takes(*tensors: Tensor | None) -> bool:
@@ -76,7 +91,7 @@ def takes(*tensors: Tensor | None) -> bool:
 
 def interval(
     logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, *, slope: bool
-) -> tuple[Tensor, Tensor | None]:
+) -> tuple[Tensor, Any]:
     """log P(low <= S <= high) of each bag, and if wanted its gradient by the logits, both in the logits' dtype.
 
     Logits are float32 or float64, (..., n), or (m,) with offsets (b + 1,). All tensors are contiguous.
@@ -103,11 +118,11 @@ def interval(
     return value, by_logits
 
 
-def posteriors(logits: Tensor, offsets: Tensor | None, counts: Tensor) -> Tensor:
-    """P(y_i = 1 | S = count), float64, of the logits' shape."""
-    value = torch.empty(counts.shape, dtype=logits.dtype)
+def posteriors(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:
+    """P(y_i = 1 | low <= S <= high), float64, of the logits' shape."""
+    value = torch.empty(low.shape, dtype=logits.dtype)
     out = torch.empty(logits.shape, dtype=torch.float64)
-    _run(_library.kofn_interval, logits, offsets, counts.numel(), counts, None, value, None, out)
+    _run(_library.kofn_interval, logits, offsets, low.numel(), low, high, value, None, out)
     return out
 
 
@@ -123,7 +138,7 @@ def scale(slope: Tensor, offsets: Tensor, by: Tensor) -> Tensor:
     return out
 
 
-def law(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[Tensor, Tensor | None]:
+def law(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[Tensor, Any]:
     """log P(S = 0..n) of each bag, float64, and if wanted the tilts that `law_gradient` asks for, both alike."""
     if offsets is None:
         *shape, n = logits.shape

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from kofn import _checks
-from kofn.targets import Distributed, from_proportions
+from kofn import _require
+from kofn.counts import CountDistribution
+from kofn.targets import Distributed, Exactly, Spread, from_proportions
 
 Surrogate = Literal["logistic", "sigmoid"]
 
@@ -56,18 +57,31 @@ def pu_loss(
         Shukla, Zeng, Ahmed, Van den Broeck. A Unified Approach to Count-Based Weakly-Supervised Learning.
         NeurIPS 2023.
     """
-    _checks.option("match", match, ("distribution", "expectation"))
-    positives = _checks.some_logits("positive_logits", positive_logits)
-    x = _checks.some_logits("unlabeled_logits", unlabeled_logits)
-    share = _checks.real_per_bag("mixture", mixture, x, tuple(x.shape[:-1]))
-    _checks.fractions("mixture", share)
-    size = x.shape[-1]
-    if match == "distribution":
-        losses = Distributed(_log_binomial(size, share)).loss(x.double())
-    else:
-        losses = from_proportions(share, size, rounding="spread").loss(x.double())
-    risk: Tensor = losses.mean() - positive_weight * logsigmoid(positives.double()).mean()
-    return risk.to(x.dtype)
+    _require.option("match", match, ("distribution", "expectation"))
+    positives = _require_some("positive_logits", positive_logits)
+    dist = CountDistribution(_require_some("unlabeled_logits", unlabeled_logits)).double()
+    share = _require.fractions("mixture", dist.instance_layout.numbers("mixture", mixture))
+    size = unlabeled_logits.shape[-1]
+    target: Distributed | Exactly | Spread = (
+        Distributed(_log_binomial(size, share))
+        if match == "distribution"
+        else from_proportions(share, size, rounding="spread")
+    )
+    risk: Tensor = target.loss(dist).mean() - positive_weight * logsigmoid(positives.double()).mean()
+    return risk.to(unlabeled_logits.dtype)
+
+
+def _require_some(name: str, value: object) -> Tensor:
+    """Require floating point logits, at least one."""
+    logits = _require.tensor(name, value)
+    if not logits.is_floating_point():
+        raise TypeError(f"`{name}` must be floating point log-odds; got {logits.dtype}.")
+    if logits.dim() == 0 or not logits.numel():
+        raise ValueError(
+            f"`{name}` must hold at least one instance; got shape {tuple(logits.shape)}. "
+            f"Leave out batches without any, or sample them so that none is empty."
+        )
+    return logits
 
 
 def _log_binomial(size: int, share: Tensor) -> Tensor:
@@ -101,7 +115,13 @@ def mixture_proportion(prior: float, labeled_fraction: float) -> float:
     Reference:
         Shukla, Zeng, Ahmed, Van den Broeck, NeurIPS 2023, the first proposition.
     """
-    _checks.prior(prior, labeled_fraction)
+    if not 0 <= prior <= 1:
+        raise ValueError(f"`prior` must lie between 0 and 1; got {prior:g}.")
+    if not 0 <= labeled_fraction <= prior or labeled_fraction == 1:
+        raise ValueError(
+            f"`labeled_fraction` must lie between 0 and the prior, {prior:g}, and below 1; got {labeled_fraction:g}. "
+            f"It is the share of labelled positives in all the data, and those are positives too."
+        )
     return (prior - labeled_fraction) / (1 - labeled_fraction)
 
 
@@ -187,10 +207,10 @@ def nnpu_loss(
 
 def _risks(p: Tensor, u: Tensor, mixture: float, surrogate: Surrogate) -> tuple[Tensor, Tensor]:
     """R+ and R-, in float64."""
-    _checks.option("surrogate", surrogate, ("logistic", "sigmoid"))
-    p = _checks.some_logits("positive_logits", p).double()
-    u = _checks.some_logits("unlabeled_logits", u).double()
-    share = _checks.fractions("mixture", _checks.real_per_bag("mixture", mixture, u, ()))
+    _require.option("surrogate", surrogate, ("logistic", "sigmoid"))
+    p = _require_some("positive_logits", p).double()
+    u = _require_some("unlabeled_logits", u).double()
+    share = _require.fraction("mixture", mixture)
 
     def loss(x: Tensor) -> Tensor:
         return -logsigmoid(x) if surrogate == "logistic" else torch.sigmoid(-x)
@@ -228,10 +248,9 @@ def cvir_loss(positive_logits: Tensor, unlabeled_logits: Tensor, mixture: float)
         Garg, Wu, Smola, Balakrishnan, Lipton. Mixture Proportion Estimation and PU Learning: A Modern Approach.
         NeurIPS 2021.
     """
-    p = _checks.some_logits("positive_logits", positive_logits).double()
-    u = _checks.some_logits("unlabeled_logits", unlabeled_logits).double()
-    share = _checks.fractions("mixture", _checks.real_per_bag("mixture", mixture, u, ()))
-    kept = round((1 - float(share)) * u.numel())
+    p = _require_some("positive_logits", positive_logits).double()
+    u = _require_some("unlabeled_logits", unlabeled_logits).double()
+    kept = round((1 - _require.fraction("mixture", mixture)) * u.numel())
     negatives = u.flatten().topk(kept, largest=False).values
     risk = -logsigmoid(p).mean() - logsigmoid(-negatives).sum() / max(kept, 1)
     return risk.to(unlabeled_logits.dtype)

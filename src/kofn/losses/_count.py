@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from torch import Tensor
 
-from kofn import _checks
+from kofn import _require
+from kofn.counts import CountDistribution
 from kofn.targets import Target
 
 Reduction = Literal["none", "mean", "sum"]
@@ -49,17 +51,33 @@ def count_loss(
         >>> kofn.count_loss(logits, kofn.Exactly(torch.tensor([2, 1])), offsets=offsets, reduction="none").neg().exp()
         tensor([0.3750, 0.5000])
     """
-    _checks.target(target, Target)
-    losses = target.loss(logits, mask=mask, offsets=offsets)
+    if not isinstance(target, Target):
+        raise TypeError(
+            f"`target` must say something of the count: kofn.Exactly(counts), kofn.AtLeast(1), ...; "
+            f"got {type(target).__name__}. Plain counts are kofn.Exactly(counts)."
+        )
+    dist = CountDistribution(logits, mask=mask, offsets=offsets)
+    if weight is None and reduction != "none":
+        return target.total(dist, _weight_of_each(reduction, dist.shape))
+    losses = target.loss(dist)
     if weight is not None:
-        factors = _checks.real_per_bag("weight", weight, losses, tuple(losses.shape)).to(losses.dtype)
+        factors = dist.instance_layout.numbers("weight", weight).to(losses.dtype)
         losses = losses.masked_fill(factors == 0, 0.0) * factors
     return reduce(losses, reduction)
 
 
+def _weight_of_each(reduction: Reduction, shape: tuple[int, ...]) -> float:
+    """What a bag's loss is multiplied by before losses are summed."""
+    _require.option("reduction", reduction, ("none", "mean", "sum"))
+    bags = math.prod(shape)
+    if reduction == "sum":
+        return 1.0
+    return 1.0 / bags if bags else math.nan  # the mean of nothing, as in torch
+
+
 def reduce(losses: Tensor, reduction: Reduction) -> Tensor:
     """The losses, their mean or their sum."""
-    _checks.option("reduction", reduction, ("none", "mean", "sum"))
+    _require.option("reduction", reduction, ("none", "mean", "sum"))
     if reduction == "none":
         return losses
     return losses.mean() if reduction == "mean" else losses.sum()

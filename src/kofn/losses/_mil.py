@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from torch import Tensor, where
+import torch
+from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from kofn import _checks
-from kofn._at_least_one import none_and_some
-from kofn._segments import Segments
-from kofn.losses.count import Reduction, reduce
-from kofn.losses.llp import mean_log_probs
+from kofn import _require
+from kofn.counts import CountDistribution
+from kofn.losses._count import Reduction, reduce
+from kofn.losses._llp import mean_log_probs
 
 
 def mil_loss(
@@ -54,11 +54,9 @@ def mil_loss(
         Shukla, Zeng, Ahmed, Van den Broeck. A Unified Approach to Count-Based Weakly-Supervised Learning.
         NeurIPS 2023.
     """
-    bags = Segments(logits, mask, offsets)
-    positive = _checks.bag_labels(bag_labels, logits, bags.shape)
-    none, some = none_and_some(logits, bags)
-    losses = where(positive, positive_weight * some, none)
-    return reduce(losses.to(logits.dtype), reduction)
+    dist = CountDistribution(logits, mask=mask, offsets=offsets)
+    log_none, log_any = dist.double().log_none_and_any()
+    return _cross_entropy(dist, bag_labels, log_any, log_none, positive_weight, reduction)
 
 
 def pooled_bag_loss(
@@ -104,13 +102,39 @@ def pooled_bag_loss(
         Wang, Yan, Tang, Bai, Liu. Revisiting Multiple Instance Neural Networks. 2018 (max and mean).
         Pinheiro, Collobert. From Image-level to Pixel-level Labeling with Convolutional Networks. 2015 (log-sum-exp).
     """
-    _checks.option("pool", pool, ("max", "mean", "logsumexp"))
-    bags = Segments(logits, mask, offsets)
-    positive = _checks.bag_labels(bag_labels, logits, bags.shape)
+    _require.option("pool", pool, ("max", "mean", "logsumexp"))
+    dist = CountDistribution(logits, mask=mask, offsets=offsets)
     if pool == "mean":
-        log_some, log_none = mean_log_probs(logits, bags)
+        log_positive, log_negative = mean_log_probs(dist)
     else:
-        x = logits.double()
-        pooled = bags.max(x) if pool == "max" else bags.logsumexp(x) - bags.sizes.double().log()
-        log_some, log_none = logsigmoid(pooled), logsigmoid(-pooled)
-    return reduce(where(positive, -positive_weight * log_some, -log_none).to(logits.dtype), reduction)
+        x, layout = logits.double(), dist.instance_layout
+        pooled = layout.max(x) if pool == "max" else layout.logsumexp(x) - dist.sizes.double().log()
+        log_positive, log_negative = logsigmoid(pooled), logsigmoid(-pooled)
+    return _cross_entropy(dist, bag_labels, log_positive, log_negative, positive_weight, reduction)
+
+
+def _cross_entropy(
+    dist: CountDistribution,
+    bag_labels: Tensor | int,
+    log_positive: Tensor,
+    log_negative: Tensor,
+    positive_weight: float,
+    reduction: Reduction,
+) -> Tensor:
+    """-w y log P - (1 - y) log(1 - P), where the term that is not wanted says nothing, even if it is infinite."""
+    positive = _require_bag_labels(bag_labels, dist)
+    losses = torch.where(positive, -positive_weight * log_positive, -log_negative)
+    return reduce(losses.to(dist.logits.dtype), reduction)
+
+
+def _require_bag_labels(value: object, dist: CountDistribution) -> Tensor:
+    """Require one label for each bag, 0 or 1 of any dtype: bool."""
+    number = value.long() if isinstance(value, Tensor) and value.dtype == torch.bool else value
+    labels = dist.instance_layout.numbers("bag_labels", number)
+    if not _require.holds((labels == 0) | (labels == 1)):
+        odd = float(labels[(labels != 0) & (labels != 1)][0])
+        raise ValueError(
+            f"`bag_labels` must be 0 (no positive in the bag) or 1 (at least one); got {odd:g}. "
+            f"Labels of -1 and 1 convert with (labels > 0); proportions go to kofn.losses.llp_loss."
+        )
+    return labels == 1

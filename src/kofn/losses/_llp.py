@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from torch import Tensor, stack
+import torch
+from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from kofn import _checks
-from kofn._segments import Segments
-from kofn.losses.count import Reduction, count_loss, reduce
+from kofn import _require
+from kofn.counts import CountDistribution
+from kofn.losses._count import Reduction, count_loss, reduce
 from kofn.targets import Exactly
 
 
@@ -91,19 +92,20 @@ def proportion_loss(
     Reference:
         Tsai, Lin. Learning from Label Proportions with Consistency Regularization. ACML 2020.
     """
-    bags = Segments(logits, mask, offsets)
-    y = _checks.fractions("proportions", _checks.real_per_bag("proportions", proportions, logits, bags.shape))
-    positive, negative = mean_log_probs(logits, bags)
+    dist = CountDistribution(logits, mask=mask, offsets=offsets)
+    y = _require.fractions("proportions", dist.instance_layout.numbers("proportions", proportions))
+    positive, negative = mean_log_probs(dist)
     # 0 log 0 = 0: what is not wanted says nothing, even where its logarithm is infinite.
     losses = -y * positive.masked_fill(y == 0, 0.0) - (1 - y) * negative.masked_fill(y == 1, 0.0)
     return reduce(losses.to(logits.dtype), reduction)
 
 
-def mean_log_probs(logits: Tensor, bags: Segments) -> tuple[Tensor, Tensor]:
+def mean_log_probs(dist: CountDistribution) -> tuple[Tensor, Tensor]:
     """Logarithms of the mean probability of each bag's instances to be positive, and negative, in float64."""
-    x = bags.present(logits.double())
-    size = bags.sizes.double().log()
-    return bags.logsumexp(logsigmoid(x)) - size, bags.logsumexp(logsigmoid(-x)) - size
+    layout = dist.instance_layout
+    x = layout.present(dist.logits.double(), 0.0)
+    size = dist.sizes.double().log()
+    return layout.logsumexp(logsigmoid(x)) - size, layout.logsumexp(logsigmoid(-x)) - size
 
 
 def pair_bags(proportions: Tensor) -> Tensor:
@@ -124,10 +126,15 @@ def pair_bags(proportions: Tensor) -> Tensor:
         tensor([[1, 3],
                 [4, 0]])
     """
-    order = _checks.is_tensor("proportions", proportions).argsort(stable=True)
-    half = len(order) // 2
-    pairs = stack([order.flip(0)[:half], order[:half]], -1)
+    pairs = _opposite(_require.tensor("proportions", proportions))
     return pairs[proportions[pairs[:, 0]] > proportions[pairs[:, 1]]]
+
+
+def _opposite(proportions: Tensor) -> Tensor:
+    """The pairs of `pair_bags`, those of equal proportions too: (b // 2, 2)."""
+    order = proportions.argsort(stable=True)
+    half = len(order) // 2
+    return torch.stack([order.flip(0)[:half], order[:half]], -1)
 
 
 def mutual_contamination_loss(
@@ -157,7 +164,8 @@ def mutual_contamination_loss(
             ``pair_bags(proportions)``.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
-        reduction: "mean", the loss; "sum", it times the number of pairs; "none", (p,), of which it is the mean.
+        reduction: "mean", the loss; "sum", it times the number of pairs; "none", (p,), of which it is the mean. A pair
+            of equal proportions adds nothing.
 
     Returns:
         A scalar, or (p,) with reduction="none"; in the dtype of `logits`.
@@ -175,17 +183,37 @@ def mutual_contamination_loss(
     Reference:
         Scott, Zhang. Learning from Label Proportions: A Mutual Contamination Framework. NeurIPS 2020.
     """
-    bags = Segments(logits, mask, offsets)
-    y = _checks.fractions("proportions", _checks.real_per_bag("proportions", proportions, logits, bags.shape)).flatten()
-    pairs = _checks.bag_pairs(pair_bags(y) if pairs is None else pairs, len(y))
-    x = bags.present(logits.double())
-    sizes = bags.sizes
-    as_positive = (bags.sum(-logsigmoid(x)) / sizes).flatten()[pairs]
-    as_negative = (bags.sum(-logsigmoid(-x)) / sizes).flatten()[pairs]
+    dist = CountDistribution(logits, mask=mask, offsets=offsets)
+    layout = dist.instance_layout
+    y = _require.fractions("proportions", layout.numbers("proportions", proportions)).flatten()
+    pairs = require_pairs(_opposite(y) if pairs is None else pairs, y)
+    x = layout.present(logits.double(), 0.0)
+    as_positive = (layout.sum(-logsigmoid(x)) / dist.sizes).flatten()[pairs]
+    as_negative = (layout.sum(-logsigmoid(-x)) / dist.sizes).flatten()[pairs]
     rich, poor = y[pairs].unbind(-1)
     gap = rich - poor
-    # The weight gap^2 cancels the risk's 1 / gap: nothing is divided by a small difference.
+    # The weight gap^2 cancels the risk's 1 / gap: nothing is divided by a small difference, and a pair of equal
+    # proportions weighs nothing.
     at_rich = (1 - poor) * as_positive[:, 0] - poor * as_negative[:, 0]
     at_poor = rich * as_negative[:, 1] - (1 - rich) * as_positive[:, 1]
     losses = 0.5 * gap * (at_rich + at_poor) * len(pairs) / gap.square().sum()
     return reduce(losses.to(logits.dtype), reduction)
+
+
+def require_pairs(value: object, proportions: Tensor) -> Tensor:
+    """Require pairs of bags, (p, 2), the richer first, of which one at least has two different proportions."""
+    pairs = _require.tensor("pairs", value)
+    bags = len(proportions)
+    if pairs.dtype != torch.int64 or pairs.dim() != 2 or pairs.shape[1] != 2:
+        raise ValueError(
+            f"`pairs` must be int64 of shape (pairs, 2), the richer bag first; got {pairs.dtype} of shape "
+            f"{tuple(pairs.shape)}. kofn.losses.pair_bags(proportions) makes them."
+        )
+    if not _require.holds((pairs >= 0) & (pairs < bags)):
+        raise ValueError(f"`pairs` must index bags 0 to {bags - 1}; got {int(pairs.min())} to {int(pairs.max())}.")
+    if not len(pairs) or not _require.holds((proportions[pairs[:, 0]] != proportions[pairs[:, 1]]).any()):
+        raise ValueError(
+            f"`pairs` must hold at least one pair of bags with different proportions; got none from {bags} bags. "
+            f"Equal proportions tell the classes apart in no way; put more bags in a batch."
+        )
+    return pairs

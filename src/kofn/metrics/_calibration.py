@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from kofn import _checks
-from kofn._at_least_one import none_and_some
-from kofn._segments import Segments
-from kofn.counts import log_count_between, log_count_prob
+from kofn.counts import CountDistribution
 
 
 def bag_scores(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> Tensor:
@@ -37,8 +34,8 @@ def bag_scores(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | 
         >>> metrics.bag_scores(torch.tensor([[0.0, 0.0], [-50.0, -51.0]])).exp()  # 3 : 1, and e^-50 + e^-51
         tensor([3.0000e+00, 2.6383e-22])
     """
-    none, some = none_and_some(logits, Segments(logits, mask, offsets))  # their surprises, -log P
-    return (none - some).to(logits.dtype)
+    log_none, log_any = CountDistribution(logits, mask=mask, offsets=offsets).double().log_none_and_any()
+    return (log_any - log_none).to(logits.dtype)
 
 
 def expected_count_error(
@@ -64,9 +61,8 @@ def expected_count_error(
         >>> metrics.expected_count_error(torch.zeros(2, 4), torch.tensor([2, 3]))  # two expected of four
         0.5
     """
-    truth = _true_counts(logits, counts, mask, offsets)
-    expected = Segments(logits, mask, offsets).sum(logits.detach().double().sigmoid())
-    return float((expected - truth).abs().mean())
+    dist, truth = _with_true_counts(logits, counts, mask, offsets)
+    return float((dist.mean - truth).abs().mean())
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +128,8 @@ def count_calibration(
     wanted = tuple(float(level) for level in levels)
     if not wanted or not all(0 < level < 1 for level in wanted):
         raise ValueError(f"`levels` must be probabilities between 0 and 1, both excluded; got {list(levels)}.")
-    truth = _true_counts(logits, counts, mask, offsets)
-    exact = logits.detach().double()
-    below = log_count_between(exact, 0, truth - 1, mask=mask, offsets=offsets).exp()
-    here = log_count_prob(exact, truth, mask=mask, offsets=offsets).exp()
+    dist, truth = _with_true_counts(logits, counts, mask, offsets)
+    below, here = dist.cdf(truth - 1), dist.log_prob(truth).exp()
     coverage = []
     for level in wanted:
         # U runs from `below` over a width of `here`; an impossible count has no width, and lies in no interval.
@@ -144,13 +138,16 @@ def count_calibration(
     return CountCalibration(wanted, tuple(coverage), (below + here / 2).flatten())
 
 
-def _true_counts(logits: Tensor, counts: Tensor | int, mask: Tensor | None, offsets: Tensor | None) -> Tensor:
-    """Counts, one for each bag, that the bags can have."""
-    bags = Segments(logits, mask, offsets)
-    truth = _checks.per_bag("counts", counts, logits, bags.shape)
+def _with_true_counts(
+    logits: Tensor, counts: Tensor | int, mask: Tensor | None, offsets: Tensor | None
+) -> tuple[CountDistribution, Tensor]:
+    """The distribution of each bag's count in float64, without a graph, and a count for each that the bag can have."""
+    dist = CountDistribution(logits.detach(), mask=mask, offsets=offsets).double()
+    layout = dist.instance_layout
+    truth = layout.whole_numbers("counts", counts)
     if not truth.numel():
         raise ValueError(f"`logits` must hold at least one bag; got shape {tuple(logits.shape)}.")
-    if bool(bags.present(logits).isnan().any()):
+    if bool(layout.present(logits, 0.0).isnan().any()):
         raise ValueError("`logits` must not be NaN; some are. Look for a division by zero or a diverged training.")
-    _checks.counts_fit(truth, bags.sizes)
-    return truth
+    layout.require_counts(truth)
+    return dist, truth

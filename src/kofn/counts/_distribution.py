@@ -1,0 +1,285 @@
+"""The distribution of S, the number of positives in a bag: the one object that everything else in kofn asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from kofn.counts import _search
+from kofn.counts._arguments import lay_out, require_logits
+from kofn.counts._at_least_one import log_none_and_any
+from kofn.counts._engines import engine_for
+from kofn.counts._layout import LARGEST, Layout
+
+
+class CountDistribution:
+    """The distribution of the number of positives in each bag, exact and differentiable.
+
+    Labels y_i ~ Bernoulli(sigmoid(x_i)) are independent, and S = y_1 + ... + y_n is the count of a bag. Arguments are
+    checked here, once; nothing is computed before it is asked for, and each answer takes the cheapest exact route.
+
+    Args:
+        logits: (..., n) log-odds, float16, bfloat16, float32 or float64; (m,) with `offsets`. The work is done in
+            float64 whatever the dtype. A logit of +inf is a certain positive, -inf a certain negative.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+
+    Attributes:
+        logits: as given.
+        shape: of one number for each bag: (...) or (b,).
+        instance_layout: which instance belongs to which bag, and sums over the instances of each bag.
+
+    A NaN among a bag's logits makes everything about that bag NaN.
+
+    Raises:
+        TypeError: a tensor of the wrong kind.
+        ValueError: shapes that do not fit, both `mask` and `offsets`, offsets that do not run from 0 to m.
+
+    Examples:
+        >>> import torch, kofn
+        >>> dist = kofn.CountDistribution(torch.zeros(2, 4, dtype=torch.float64))  # two bags of four fair coins
+        >>> dist.log_prob(torch.tensor([2, 4])).exp()
+        tensor([0.3750, 0.0625], dtype=torch.float64)
+        >>> dist.mean, dist.mode, dist.interval(0.8)
+        (tensor([2., 2.], dtype=torch.float64), tensor([2, 2]), (tensor([1, 1]), tensor([3, 3])))
+    """
+
+    def __init__(self, logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> None:
+        self.logits = require_logits(logits)
+        self.instance_layout = lay_out(logits.shape, logits.device, mask, offsets)
+        # With an absent instance as a certain negative, what is asked of a count needs no mask.
+        self._x = logits if mask is None else self.instance_layout.present(logits, -torch.inf)
+
+    @classmethod
+    def _of(cls, logits: Tensor, layout: Layout) -> CountDistribution:
+        """The same bags with other logits."""
+        dist = cls.__new__(cls)
+        dist.logits, dist.instance_layout = logits, layout
+        dist._x = layout.present(logits, -torch.inf)
+        return dist
+
+    def __repr__(self) -> str:
+        kind = "ragged" if self.instance_layout.offsets is not None else "dense"
+        return f"CountDistribution({kind}, shape={self.shape}, dtype={self.logits.dtype})"
+
+    def double(self) -> CountDistribution:
+        """The same distribution with results in float64."""
+        if self.logits.dtype == torch.float64:
+            return self
+        return self._of(self.logits.double(), self.instance_layout)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of a tensor with one number for each bag."""
+        return self.instance_layout.shape
+
+    @property
+    def sizes(self) -> Tensor:
+        """Number of instances in each bag, int64, of `shape`."""
+        return self.instance_layout.sizes
+
+    @cached_property
+    def count_layout(self) -> Layout:
+        """How `log_probs` lays out the counts 0, ..., n of each bag, and sums over them."""
+        return self.instance_layout.of_counts()
+
+    @property
+    def mean(self) -> Tensor:
+        """E S = sum_i sigmoid(x_i), of `shape`, in the dtype of the logits."""
+        return self.instance_layout.sum(torch.sigmoid(self._x.double())).to(self._x.dtype)
+
+    @property
+    def variance(self) -> Tensor:
+        """var S = sum_i sigmoid(x_i) sigmoid(-x_i), of `shape`, in the dtype of the logits."""
+        x = self._x.double()
+        return self.instance_layout.sum(torch.sigmoid(x) * torch.sigmoid(-x)).to(self._x.dtype)
+
+    def log_prob(self, counts: Tensor | int) -> Tensor:
+        """log P(S = count) of each bag, in time linear in its size; see `kofn.log_count_prob`.
+
+        Args:
+            counts: whole numbers of any integer dtype that broadcast to `shape`, or one int for all bags.
+
+        Returns:
+            Of `shape`, in the dtype of the logits; -inf with gradient zero where the count is impossible.
+
+        Examples:
+            >>> import torch, kofn
+            >>> kofn.CountDistribution(torch.zeros(4)).log_prob(2).exp()
+            tensor(0.3750)
+        """
+        wanted = self.instance_layout.whole_numbers("counts", counts)
+        return engine_for(self._x, wanted).log_interval(self._x, self.instance_layout.offsets, wanted, None)
+
+    def log_prob_between(self, low: Tensor | int | None, high: Tensor | int | None) -> Tensor:
+        """log P(low <= S <= high) of each bag, in time linear in its size; see `kofn.log_count_between`.
+
+        Args:
+            low: smallest allowed counts that broadcast to `shape`, or one int; None for no bound.
+            high: largest allowed counts, included; None for no bound. ``log_prob_between(1, None)`` has a closed form.
+
+        Returns:
+            Of `shape`, in the dtype of the logits; -inf with gradient zero for an interval without a possible count,
+            0 with gradient zero for one that allows all.
+
+        Examples:
+            >>> import torch, kofn
+            >>> kofn.CountDistribution(torch.zeros(4)).log_prob_between(1, None).exp()  # at least one of four
+            tensor(0.9375)
+        """
+        if high is None and isinstance(low, int) and low == 1:
+            return self.log_none_and_any()[1]
+        first, last = self._bounds(low, high)
+        return engine_for(self._x, first, last).log_interval(self._x, self.instance_layout.offsets, first, last)
+
+    def log_none_and_any(self) -> tuple[Tensor, Tensor]:
+        """log P(S = 0) and log P(S >= 1) of each bag, in closed form.
+
+        Examples:
+            >>> import torch, kofn
+            >>> none, any_ = kofn.CountDistribution(torch.zeros(3)).log_none_and_any()
+            >>> none.exp(), any_.exp()
+            (tensor(0.1250), tensor(0.8750))
+        """
+        none, some = log_none_and_any(self._x.double(), self.instance_layout)
+        return none.to(self._x.dtype), some.to(self._x.dtype)
+
+    def log_likelihood(self, low: Tensor | int, high: Tensor | int | None = None, *, weight: float = 1.0) -> Tensor:
+        """weight * sum over bags of log P(low <= S <= high), or of log P(S = low) without `high`: a scalar.
+
+        The same as a sum of `log_prob_between`, as one node of autograd: the shortest way to a gradient step.
+
+        Examples:
+            >>> import torch, kofn
+            >>> kofn.CountDistribution(torch.zeros(2, 1)).log_likelihood(torch.tensor([0, 1])).exp()
+            tensor(0.2500)
+        """
+        first = self.instance_layout.whole_numbers("counts" if high is None else "low", low)
+        last = None if high is None else self.instance_layout.whole_numbers("high", high)
+        return engine_for(self._x, first, last).log_likelihood(
+            self._x, self.instance_layout.offsets, first, last, weight
+        )
+
+    def log_probs(self) -> Tensor:
+        """log P(S = s) for every s of each bag, right in every tail; see `kofn.log_count_distribution`.
+
+        Returns:
+            (..., n + 1), with -inf past a bag's size; ragged: flat (m + b,), bag j from ``offsets[j] + j`` to
+            ``offsets[j + 1] + j`` included. In the dtype of the logits.
+
+        Examples:
+            >>> import torch, kofn
+            >>> kofn.CountDistribution(torch.zeros(2)).log_probs().exp()
+            tensor([0.2500, 0.5000, 0.2500])
+        """
+        return engine_for(self._x).log_probs(self._x, self.instance_layout.offsets)
+
+    def posteriors(self, counts: Tensor | int) -> Tensor:
+        """P(y_i = 1 | S = count), of the shape and dtype of the logits; see `kofn.count_posteriors`.
+
+        Examples:
+            >>> import torch, kofn
+            >>> kofn.CountDistribution(torch.zeros(4)).posteriors(1)
+            tensor([0.2500, 0.2500, 0.2500, 0.2500])
+        """
+        wanted = self.instance_layout.whole_numbers("counts", counts)
+        return engine_for(self._x, wanted).posteriors(self._x, self.instance_layout.offsets, wanted, None)
+
+    def posteriors_between(self, low: Tensor | int | None, high: Tensor | int | None) -> Tensor:
+        """P(y_i = 1 | low <= S <= high), of the shape and dtype of the logits; bounds as for `log_prob_between`.
+
+        0 where there is no instance; sigmoid(x_i) where the interval is impossible and says nothing.
+
+        Examples:
+            >>> import torch, kofn
+            >>> kofn.CountDistribution(torch.zeros(2)).posteriors_between(1, None)  # of three outcomes, two each
+            tensor([0.6667, 0.6667])
+        """
+        first, last = self._bounds(low, high)
+        return engine_for(self._x, first, last).posteriors(self._x, self.instance_layout.offsets, first, last)
+
+    def cdf(self, counts: Tensor | int) -> Tensor:
+        """P(S <= count) of each bag, of `shape`, in the dtype of the logits.
+
+        Examples:
+            >>> import torch, kofn
+            >>> kofn.CountDistribution(torch.zeros(4)).cdf(1)
+            tensor(0.3125)
+        """
+        return self.log_prob_between(None, counts).exp()
+
+    @property
+    def mode(self) -> Tensor:
+        """The most probable count of each bag, int64; of two that are equal up to rounding the larger."""
+        # A mode differs from the mean by less than 1 (Darroch, 1964), so it is one of the two counts beside the mean.
+        dist = self._of(self.logits.detach().double(), self.instance_layout)
+        below = dist.mean.nan_to_num(0.0).floor().long()
+        return below + (dist.log_prob(below + 1) >= dist.log_prob(below) - 1e-12).long()
+
+    def quantile(self, q: Tensor | float) -> Tensor:
+        """The smallest count k with P(S <= k) >= q, of each bag: int64, of `shape`.
+
+        For q = 0 it is the smallest possible count. Probabilities that differ by less than a part in 1e9 are equal. The
+        count is searched by bisection, each step in time linear in the bag.
+
+        Args:
+            q: probabilities from 0 to 1 that broadcast to `shape`, or one number.
+
+        Raises:
+            ValueError: q outside [0, 1]; NaN among the logits.
+
+        Examples:
+            >>> import torch, kofn
+            >>> kofn.CountDistribution(torch.zeros(4)).quantile(0.5)
+            tensor(2)
+        """
+        return _search.quantile(self._x.detach().double(), self.instance_layout, q)
+
+    def interval(self, level: float) -> tuple[Tensor, Tensor]:
+        """The central interval that holds the count of a bag with probability `level` or more.
+
+            low = max {k : P(S < k) <= (1 - level) / 2},   high = min {k : P(S > k) <= (1 - level) / 2}
+
+        Both tails hold at most (1 - level) / 2, and no shorter interval has that property. A tail of exactly that
+        probability (up to a part in 1e9) is left outside, at both ends alike: mirrored labels give the mirrored
+        interval. Bags are searched as in `quantile`.
+
+        Args:
+            level: a probability, above 0 and below 1.
+
+        Returns:
+            low and high, int64, of `shape`; both are possible counts and belong to the interval.
+
+        Raises:
+            ValueError: a level outside (0, 1); NaN among the logits.
+
+        Examples:
+            >>> import torch, kofn
+            >>> kofn.CountDistribution(torch.zeros(100)).interval(0.9)  # a binomial of 100 and 1/2
+            (tensor(42), tensor(58))
+        """
+        return _search.interval(self._x.detach().double(), self.instance_layout, level)
+
+    def sample(self, shape: Sequence[int] = (), *, generator: torch.Generator | None = None) -> Tensor:
+        """Counts drawn at random, int64: labels are drawn and added up.
+
+        Args:
+            shape: of the draws; the result has `shape` of the draws, then that of the bags.
+            generator: source of randomness; torch's own if None.
+
+        Examples:
+            >>> import torch, kofn
+            >>> dist = kofn.CountDistribution(torch.tensor([[torch.inf, torch.inf], [torch.inf, -torch.inf]]))
+            >>> dist.sample((3,), generator=torch.Generator().manual_seed(0)).tolist()
+            [[2, 1], [2, 1], [2, 1]]
+        """
+        with torch.no_grad():
+            probs = torch.sigmoid(self._x.double()).expand(*shape, *self._x.shape)
+            return self.instance_layout.sum(torch.bernoulli(probs, generator=generator)).long()
+
+    def _bounds(self, low: Tensor | int | None, high: Tensor | int | None) -> tuple[Tensor, Tensor]:
+        whole = self.instance_layout.whole_numbers
+        return whole("low", 0 if low is None else low), whole("high", LARGEST if high is None else high)

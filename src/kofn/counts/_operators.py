@@ -1,0 +1,150 @@
+"""The engine as operators of torch, for graphs that are compiled or exported.
+
+How many steps a tilt takes and how many frequencies are needed depends on the values, so the engine itself cannot be
+traced. While a graph is made, a question becomes one operator in it; when the graph runs, the operator asks the engine.
+Outside a graph nobody comes here: an operator costs more than the engine's own autograd functions.
+
+The operators have first derivatives. What they do not have raises, instead of being zero: a second derivative, a
+derivative of a posterior, a forward-mode derivative, `torch.func.vmap`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from kofn.counts import _native_engine, _native_library, _torch_engine
+from kofn.counts._arguments import lay_out
+from kofn.counts._backend import backend
+
+_library = torch.library.Library("kofn", "DEF")
+_library.define("log_interval(Tensor logits, Tensor? offsets, Tensor low, Tensor? high) -> (Tensor, Tensor)")
+_library.define("log_probs(Tensor logits, Tensor? offsets) -> Tensor")
+_library.define("log_probs_gradient(Tensor logits, Tensor? offsets, Tensor weights) -> Tensor")
+_library.define("posteriors(Tensor logits, Tensor? offsets, Tensor low, Tensor? high) -> Tensor")
+
+
+def log_interval(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:
+    """log P(low <= S <= high), or of one count when high is None: (...) or (b,), in the dtype of the logits."""
+    value: Tensor = torch.ops.kofn.log_interval(_wide(logits), offsets, low, high)[0]
+    return value.to(logits.dtype)
+
+
+def log_likelihood(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, weight: float) -> Tensor:
+    """weight times the sum over bags of `log_interval`: a scalar, in the dtype of the logits."""
+    return log_interval(logits, offsets, low, high).sum() * weight
+
+
+def log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
+    """log P(S = s) for every s: (..., n + 1), or flat (m + b,), in the dtype of the logits."""
+    value: Tensor = torch.ops.kofn.log_probs(_wide(logits), offsets)
+    return value.to(logits.dtype)
+
+
+def posteriors(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:
+    """P(y_i = 1 | low <= S <= high), of the shape and dtype of the logits."""
+    value: Tensor = torch.ops.kofn.posteriors(_wide(logits), offsets, low, high)
+    return value.to(logits.dtype)
+
+
+def _wide(logits: Tensor) -> Tensor:
+    """Logits of half precision as float64: a gradient is rounded once, at the end."""
+    return logits if logits.dtype in _native_library.DTYPES else logits.double()
+
+
+# What the operators do when a graph runs. Offsets were taken on trust while it was made: they are checked here.
+
+
+def _engine(logits: Tensor) -> Any:
+    return _native_engine if backend() == "native" and _native_library.takes(logits) else _torch_engine
+
+
+def _host(logits: Tensor, offsets: Tensor | None) -> Tensor | None:
+    return None if offsets is None else lay_out(logits.shape, logits.device, None, offsets).offsets
+
+
+def _run_log_interval(
+    logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    value, slope = _engine(logits).log_interval_slope(logits, _host(logits, offsets), low, high)
+    return value, slope
+
+
+def _run_log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
+    value: Tensor = _engine(logits).log_probs(logits, _host(logits, offsets))
+    return value
+
+
+def _run_log_probs_gradient(logits: Tensor, offsets: Tensor | None, weights: Tensor) -> Tensor:
+    gradient: Tensor = _engine(logits).log_probs_gradient(logits, _host(logits, offsets), weights)
+    return gradient
+
+
+def _run_posteriors(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:
+    value: Tensor = _engine(logits).posteriors(logits, _host(logits, offsets), low, high)
+    return value
+
+
+# Shapes and dtypes of the results, which is all that the compiler sees.
+
+
+def _shape_of_log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
+    if offsets is not None:
+        return logits.new_empty(logits.shape[0] + offsets.shape[0] - 1)
+    return logits.new_empty(*logits.shape[:-1], logits.shape[-1] + 1)
+
+
+# Derivatives.
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    ctx.set_materialize_grads(False)
+    ctx.offsets = inputs[1]
+    ctx.save_for_backward(*(output[1:] if isinstance(output, tuple) else inputs[:1]))
+
+
+def _backward_of_log_interval(ctx: Any, grad: Tensor | None, by_slope: Tensor | None) -> tuple[Tensor | None, ...]:
+    if by_slope is not None:
+        _not_there()
+    if grad is None:
+        return None, None, None, None
+    (slope,) = ctx.saved_tensors
+    if ctx.offsets is None:
+        return slope * grad.unsqueeze(-1), None, None, None
+    layout = lay_out(slope.shape, slope.device, None, ctx.offsets)
+    return slope * layout.spread(grad), None, None, None
+
+
+def _backward_of_log_probs(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None]:
+    (logits,) = ctx.saved_tensors
+    return torch.ops.kofn.log_probs_gradient(logits, ctx.offsets, grad), None
+
+
+def _not_there(*_: Any) -> NoReturn:
+    raise NotImplementedError(
+        "compiled graphs have first derivatives of log-probabilities of counts only: no second ones, none of "
+        "posteriors. Take these outside torch.compile."
+    )
+
+
+for _name, _run, _shape in (
+    (
+        "log_interval",
+        _run_log_interval,
+        lambda x, _, low, high: (torch.empty_like(low, dtype=x.dtype), torch.empty_like(x)),
+    ),
+    ("log_probs", _run_log_probs, _shape_of_log_probs),
+    ("log_probs_gradient", _run_log_probs_gradient, lambda x, _, weights: torch.empty_like(x)),
+    ("posteriors", _run_posteriors, lambda x, *_: torch.empty_like(x)),
+):
+    _library.impl(_name, _run, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"kofn::{_name}", _shape, lib=_library)
+for _name, _backward in (
+    ("log_interval", _backward_of_log_interval),
+    ("log_probs", _backward_of_log_probs),
+    ("log_probs_gradient", _not_there),
+    ("posteriors", _not_there),
+):
+    torch.library.register_autograd(f"kofn::{_name}", _backward, setup_context=_keep, lib=_library)

@@ -1,0 +1,30 @@
+"""What a bag's label says of its count S, and how surprised a model is by it.
+
+A weak label is a statement about S, the number of positives in a bag. Each class here is one kind of statement; its
+`loss` is -log P(statement), one number for each bag, by the cheapest exact route to it.
+"""
+
+from kofn.targets._bounds import AtLeast, AtMost, Between, Exactly
+from kofn.targets._discrete_laplace import DiscreteLaplace
+from kofn.targets._labels import counts_of_proportions, from_bounds, from_counts, from_proportions
+from kofn.targets._noisy import Noisy
+from kofn.targets._sets import Distributed, OneOf
+from kofn.targets._spread import Spread
+from kofn.targets._target import Target
+
+__all__ = [
+    "AtLeast",
+    "AtMost",
+    "Between",
+    "DiscreteLaplace",
+    "Distributed",
+    "Exactly",
+    "Noisy",
+    "OneOf",
+    "Spread",
+    "Target",
+    "counts_of_proportions",
+    "from_bounds",
+    "from_counts",
+    "from_proportions",
+]
