@@ -17,10 +17,8 @@ import kofn
 def pictures() -> str:
     """The layers, once for wide screens and once for phones; style.css shows one of them."""
     pages = {name: f"reference/{page}.html" for name, page in PAGES.items()}
-    drawn = {
-        size: picture.draw(layers.packages(), layers.package_imports(), columns=columns, links=pages).svg()
-        for size, columns in (("desktop", picture.DESKTOP), ("phone", picture.PHONE))
-    }
+    real = layers.layers(), layers.packages(), layers.package_imports()
+    drawn = {size: picture.draw(*real, links=pages, size=size).svg() for size in picture.SIZES}
     return "".join(f'<div class="layers-{size}">{svg}</div>\n' for size, svg in drawn.items())
 
 

@@ -1,15 +1,16 @@
-"""The picture of the layers: a box for each package, an arrow for each import, drawn from the code."""
+"""The picture of the layers: a box for each package, in the row of its layer, and an arrow for each import."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from html import escape
 from itertools import pairwise
 from textwrap import wrap
 
-DESKTOP, PHONE = 4, 2  # boxes beside each other
-BOX, GAP, ROW_GAP = 164, 14, 34  # pixels
-LETTER, LINE = 5.9, 15  # of the purpose, in 11.5 px of a usual sans-serif
+SIZES = {"desktop": (3, 212), "phone": (2, 164)}  # boxes beside each other, and their width in pixels
+GAP, ROW_GAP, MARGIN = 20, 34, 9  # between boxes, between layers, around words
+LETTER, LINE = 6.5, 15  # of the purpose, in 11.5 px of a wide sans-serif
 
 
 @dataclass
@@ -18,20 +19,34 @@ class Box:
 
     name: str
     lines: list[str]
-    x: float = 0
-    y: float = 0
-    width: float = BOX
+    x: float
+    y: float
+    width: float
     link: str = ""
 
     @property
-    def height(self) -> float:
-        """Of the name and all lines."""
-        return 30 + LINE * len(self.lines)
+    def bottom(self) -> float:
+        """Below the name and all lines."""
+        return self.y + 30 + LINE * len(self.lines)
 
     @property
     def middle(self) -> float:
         """Where arrows begin and end."""
         return self.x + self.width / 2
+
+    def svg(self) -> str:
+        """A frame with words, which leads to the package's page if it has one."""
+        private = " private" if self.name.startswith("_") or self.name == "native" else ""
+        words = "".join(
+            f'<text x="{self.x + MARGIN:.0f}" y="{self.y + 35 + LINE * number:.0f}">{escape(line)}</text>'
+            for number, line in enumerate(self.lines)
+        )
+        drawn = (
+            f'<g class="package{private}"><rect x="{self.x:.0f}" y="{self.y:.0f}" width="{self.width:.0f}" '
+            f'height="{self.bottom - self.y:.0f}" rx="5"/><text class="name" x="{self.x + MARGIN:.0f}" '
+            f'y="{self.y + 19:.0f}">{escape(self.name)}</text>{words}</g>'
+        )
+        return f'<a href="{self.link}">{drawn}</a>' if self.link else drawn
 
 
 @dataclass
@@ -50,21 +65,19 @@ class Picture:
     @property
     def height(self) -> float:
         """Of all rows."""
-        return max(box.y + box.height for box in self.rows[-1]) + 2
+        return _bottom(self.rows[-1]) + 2
 
     def path(self, above: str, below: str) -> str:
         """A smooth line from box to box that passes the rows between them through the gaps of these rows."""
-        row_of = {box.name: number for number, row in enumerate(self.rows) for box in row}
-        box_of = {box.name: box for box in self.boxes}
-        start, end = box_of[above], box_of[below]
-        stops = [(start.middle, start.y + start.height)]
-        for row in self.rows[row_of[above] + 1 : row_of[below]]:
-            top, bottom = row[0].y, max(box.y + box.height for box in row)
-            part = (top - stops[0][1]) / (end.y - stops[0][1])
-            wanted = start.middle + part * (end.middle - start.middle)
-            free = [row[0].x - GAP / 2, *(box.x + box.width + GAP / 2 for box in row)]
-            x = min(free, key=lambda place: abs(place - wanted))
-            stops += [(x, top - 4), (x, bottom + 4)]
+        start, end = (next(box for box in self.boxes if box.name == name) for name in (above, below))
+        stops = [(start.middle, start.bottom)]
+        for row in self.rows:
+            if start.y < row[0].y < end.y:
+                part = (row[0].y - start.bottom) / (end.y - start.bottom)
+                wanted = start.middle + part * (end.middle - start.middle)
+                free = [row[0].x - GAP / 2, *(box.x + box.width + GAP / 2 for box in row)]
+                x = min(free, key=lambda place: abs(place - wanted))
+                stops += [(x, row[0].y - 4), (x, _bottom(row) + 4)]
         stops.append((end.middle, end.y - 5))
         path = f"M{stops[0][0]:.0f} {stops[0][1]:.0f}"
         for (x0, y0), (x1, y1) in pairwise(stops):
@@ -74,7 +87,7 @@ class Picture:
 
     def svg(self) -> str:
         """The picture for a page, in the page's own colours; one line, as Markdown wants it."""
-        marker = f"arrow-{len(self.rows)}-{self.width:.0f}"
+        marker = f"arrow-{self.width:.0f}"
         parts = [
             f'<svg class="layers" role="img" viewBox="0 0 {self.width:.0f} {self.height:.0f}" '
             f'style="max-width: {self.width * 1.15:.0f}px">',
@@ -87,84 +100,62 @@ class Picture:
             f"<title>{above} imports {below}</title></path>"
             for above, below in self.arrows
         ]
-        for box in self.boxes:
-            private = " private" if box.name.startswith("_") or box.name == "native" else ""
-            words = "".join(
-                f'<text x="{box.x + 9:.0f}" y="{box.y + 35 + LINE * number:.0f}">{escape(line)}</text>'
-                for number, line in enumerate(box.lines)
-            )
-            drawn = (
-                f'<g class="package{private}"><rect x="{box.x:.0f}" y="{box.y:.0f}" width="{box.width:.0f}" '
-                f'height="{box.height:.0f}" rx="5"/><text class="name" x="{box.x + 9:.0f}" y="{box.y + 19:.0f}">'
-                f"{escape(box.name)}</text>{words}</g>"
-            )
-            parts.append(f'<a href="{box.link}">{drawn}</a>' if box.link else drawn)
-        return "".join([*parts, "</svg>"])
+        return "".join([*parts, *(box.svg() for box in self.boxes), "</svg>"])
 
 
 def draw(
-    purposes: dict[str, str], imports: dict[str, set[str]], *, columns: int, links: dict[str, str] | None = None
+    layers: list[list[str]],
+    purposes: dict[str, str],
+    imports: dict[str, set[str]],
+    *,
+    links: dict[str, str],
+    size: str,
 ) -> Picture:
-    """Lay the packages out in layers, each above all that it imports.
+    """Draw the layers, one below the other; the lowest, on which all others stand, without arrows.
 
     Args:
-        purposes: what each package is for; the library's own is that of "".
+        layers: names of packages, the highest layer first.
+        purposes: what each is for; the library's own is that of "".
         imports: what each imports.
-        columns: boxes beside each other.
         links: pages about packages.
+        size: one of `SIZES`. A layer of more boxes than have room beside each other goes on in the next row.
 
     Raises:
-        ValueError: packages that import each other.
+        graphlib.CycleError: packages that import each other in a circle.
     """
-    levels = _levels(imports)
-    arrows = [(above, below) for above in purposes for below in sorted(_direct(above, imports))]
-    width = columns * (BOX + GAP) + GAP
-    letters = int((BOX - 14) / LETTER)
-    links = links or {}
+    columns, wide = SIZES[size]
+    width = columns * (wide + GAP) + GAP
     # The library itself is no layer: its names are imported when they are asked for. It is written over all others.
-    head = Box("kofn", wrap(purposes[""], int((width - 2 * GAP - 14) / LETTER)), GAP, 2, width - 2 * GAP)
-    rows, places, y = [[head]], {"": width / 2}, head.height + 2 + ROW_GAP
-    for level in sorted(set(levels.values()), reverse=True):
-        names = [name for name, found in levels.items() if found == level]
-        # Below those that import it, so that arrows are short and seldom cross.
-        names.sort(key=lambda name: (_mean([places[up] for up in places if name in imports[up]], width / 2), name))
-        count = -(-len(names) // columns)
-        for number in range(count):
-            part = names[number::count]
-            row = [Box(name, wrap(purposes[name], letters), y=y, link=links.get(name, "")) for name in part]
-            left = (width - len(row) * (BOX + GAP) + GAP) / 2
-            for column, box in enumerate(row):
-                box.x = left + column * (BOX + GAP)
-                places[box.name] = box.middle
+    head = Box("kofn", _lines(purposes[""], width - 2 * GAP), GAP, 2, width - 2 * GAP)
+    rows, y = [[head]], head.bottom + ROW_GAP
+    for layer in layers:
+        for first in range(0, len(layer), columns):
+            names = layer[first : first + columns]
+            left = (width + GAP - len(names) * (wide + GAP)) / 2
+            row = [Box(name, _lines(purposes[name], wide), 0, y, wide, links.get(name, "")) for name in names]
+            for number, box in enumerate(row):
+                box.x = left + number * (wide + GAP)
             rows.append(row)
-            y += max(box.height for box in row) + (ROW_GAP if number == count - 1 else GAP)
-    return Picture(rows, arrows, width)
+            y = _bottom(row) + (GAP if first + columns < len(layer) else ROW_GAP)
+    return Picture(rows, [(above, below) for above, below in _arrows(imports) if below not in layers[-1]], width)
 
 
-def _direct(name: str, imports: dict[str, set[str]]) -> set[str]:
-    """Imports that do not follow from others: what an import imports need no arrow of its own."""
-    return {other for other in imports[name] if not any(other in _reached(via, imports) for via in imports[name])}
+def _lines(words: str, width: float) -> list[str]:
+    return wrap(words, int((width - 2 * MARGIN) / LETTER))
 
 
-def _reached(name: str, imports: dict[str, set[str]]) -> set[str]:
-    return imports[name].union(*(_reached(other, imports) for other in imports[name]))
+def _bottom(row: list[Box]) -> float:
+    return max(box.bottom for box in row)
 
 
-def _levels(imports: dict[str, set[str]]) -> dict[str, int]:
-    """Layers, 0 the lowest: just under the lowest importer, or just over the imports of what nobody imports."""
-    least = {name: _least(name, imports) for name in imports if name}
-    levels: dict[str, int] = {}
-    for name in sorted(least, key=least.__getitem__, reverse=True):
-        above = [levels[other] for other in levels if name in imports[other]]
-        levels[name] = min(above) - 1 if above else least[name]
-    return levels
-
-
-def _least(name: str, imports: dict[str, set[str]], above: tuple[str, ...] = ()) -> int:
-    if name in above:
-        raise ValueError(f"packages must not import each other in a circle: {' -> '.join([*above, name])}")
-    return max((_least(other, imports, (*above, name)) + 1 for other in imports[name]), default=0)
-
-
-def _mean(values: list[float], default: float) -> float:
-    return sum(values) / len(values) if values else default
+def _arrows(imports: dict[str, set[str]]) -> list[tuple[str, str]]:
+    """Imports that do not follow from others: what an import imports needs no arrow of its own."""
+    reached: dict[str, set[str]] = {}
+    for name in TopologicalSorter(imports).static_order():  # the imported before those who import them
+        reached[name] = imports[name].union(*(reached[other] for other in imports[name]))
+    return [
+        (above, below)
+        for above, found in imports.items()
+        for below in sorted(found)
+        if not any(below in reached[via] for via in found)
+    ]
