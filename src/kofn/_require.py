@@ -1,4 +1,4 @@
-"""What several packages require of their arguments, each in words that name the argument, the rule, the value, the cure.
+"""What several packages require of their arguments, each in words that name argument, rule, value and cure.
 
 A requirement of one place lies beside that place: how bags lie in a tensor in `counts`, what a label may be in
 `targets`, names of bags in `bags`.
