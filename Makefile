@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo examples test lint bench figures docs sanitize clean
+.PHONY: demo examples test lint bench fuzz figures docs sanitize clean
 
 # One environment for everything; made again when its ingredients change.
 $(VENV)/ready: pyproject.toml constraints.txt $(shell find native -type f)
@@ -28,6 +28,9 @@ lint: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python -m bench
+
+fuzz: $(VENV)/ready
+	$(BIN)/python -m bench.fuzz
 
 figures: $(VENV)/ready
 	$(BIN)/python docs/figures/make.py

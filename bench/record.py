@@ -20,7 +20,8 @@ def machine() -> str:
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        cpu = next((line.split(":")[1].strip() for line in info.open() if line.startswith("model name")), cpu)
+        lines = info.read_text().splitlines()
+        cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), cpu)
     return (
         f"{cpu}, {os.cpu_count()} cores, one thread used; Python {platform.python_version()}, "
         f"torch {torch.__version__}, kofn {kofn.__version__} ({kofn.counts.backend()})"

@@ -52,9 +52,9 @@ def from_proportions(
         if bag is not None:
             raise ValueError(
                 f"a proportion must be a whole count of its bag: {_named(bag, names)} has {_at(sizes, bag):g} "
-                f"instances and the proportion {_at(proportions, bag):g}, which would be {_at(exact, bag):g} positives. "
-                f"If proportions were rounded when published, say rounding='nearest' or 'spread'; if a split cut the bag "
-                f"in two, keep bags whole."
+                f"instances and the proportion {_at(proportions, bag):g}, which would be {_at(exact, bag):g} "
+                f"positives. If proportions were rounded when published, say rounding='nearest' or 'spread'; if a "
+                f"split cut the bag in two, keep bags whole."
             )
     return Exactly(exact.round().long())
 
