@@ -16,6 +16,7 @@ namespace kofn {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double smallest = std::numeric_limits<double>::min();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 constexpr double taken = 1e-2;      // of a window's largest probability: loses two digits of sixteen
@@ -118,8 +119,10 @@ void LawSolver::sweep(int64_t j, double* tilts) {
         }
         const double least = taken * *peak;
         const double* stop = std::find_if(peak, end, [least](double p) { return p < least; });
-        const int64_t number = stop - probs;
-        std::copy_n(probs, number, out + next);
+        // One at least. Logits of 1e300 are further apart than any tilt that a float64 holds can resolve: then even the
+        // count it was made for may be nothing but rounding here, below zero too. Next to log p = -1e300 it does not matter.
+        const int64_t number = std::max<int64_t>(1, stop - probs);
+        std::transform(probs, probs + number, out + next, [](double p) { return std::max(p, smallest); });
         kernels_.log(out + next, number);
         for (int64_t s = next; s < next + number; ++s) out[s] = at_most_zero(out[s] + view.back(s));
         if (tilts) std::fill_n(tilts + next, number, view.tilt);
@@ -223,7 +226,7 @@ void LawGradientSolver::windows(int64_t j, const double* tilts) {
         look(kernels_, view, bag.size, radius(view.moments.variance, reach_log), spectrum);
         double* ratios = probs_.reserve(number);
         kernels_.inverse(spectrum, first, number, ratios);
-        for (int64_t k = 0; k < number; ++k) ratios[k] = w[first + k] / ratios[k];
+        for (int64_t k = 0; k < number; ++k) ratios[k] = ratios[k] > 0.0 ? w[first + k] / ratios[k] : 0.0;
         double* out = gradient_.data() + bags_.start(j);
         kernels_.pull(view.p, view.q, bag.size, view.moments.widest, spectrum, first, number, ratios, out);
     }

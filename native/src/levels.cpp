@@ -18,7 +18,8 @@ int levels() {
 
 const Kernels* kernels_of(int level) {
     const int mask = levels();
-    if (level != 0 && !(level & mask)) return nullptr;
+    const bool one_bit = (level & (level - 1)) == 0;
+    if (level != 0 && !(one_bit && (level & mask))) return nullptr;  // 6 is no level, though 2 may be
     const int wanted = level == 0 ? mask : level;
 #ifdef KOFN_X86
     if (wanted & KOFN_AVX512) return &kernels_avx512;
