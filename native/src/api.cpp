@@ -47,6 +47,16 @@ void scale_bags(const Input& bags, const void* scale, void* out) {
         for (int64_t i = bags.start(j); i < bags.start(j + 1); ++i) to[i] = from[i] * by[j];
 }
 
+template <class Number>
+void weigh(const Input& bags, double weight, const void* value, void* total, void* slope) {
+    double sum = 0.0;
+    for (int64_t j = 0; j < bags.b; ++j) sum += static_cast<double>(static_cast<const Number*>(value)[j]);
+    *static_cast<Number*>(total) = static_cast<Number>(weight * sum);
+    auto* out = static_cast<Number*>(slope);
+    const auto by = static_cast<Number>(weight);
+    for (int64_t i = 0, m = slope ? bags.start(bags.b) : 0; i < m; ++i) out[i] *= by;
+}
+
 template <class Solver, class Call>
 int solve(const Call& call, double nanoseconds, int level, int threads) noexcept {
     const kofn::Kernels* kernels = kofn::kernels_of(level);
@@ -70,6 +80,19 @@ int kofn_interval(int dtype, const void* logits, const int64_t* offsets, int64_t
     if (!sound(input, dtype) || (b > 0 && (!low || !value)) || threads < 1) return KOFN_BAD_ARGUMENT;
     const kofn::IntervalCall call{input, low, high, value, slope, posterior};
     return solve<kofn::IntervalSolver>(call, interval_work(input), level, threads);
+}
+
+int kofn_log_likelihood(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* low,
+                        const int64_t* high, double weight, void* value, void* total, void* slope, int level, int threads) {
+    if (!total) return KOFN_BAD_ARGUMENT;
+    const int code = kofn_interval(dtype, logits, offsets, n, b, low, high, value, slope, nullptr, level, threads);
+    if (code != KOFN_OK) return code;
+    const Input bags{dtype == KOFN_FLOAT64, logits, offsets, n, b};
+    if (bags.wide)
+        weigh<double>(bags, weight, value, total, slope);
+    else
+        weigh<float>(bags, weight, value, total, slope);
+    return KOFN_OK;
 }
 
 int kofn_scale(int dtype, const void* slope, const int64_t* offsets, int64_t n, int64_t b, const void* scale, void* out) {

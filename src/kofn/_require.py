@@ -96,13 +96,23 @@ def package(module: str, *, extra: str) -> ModuleType:
         raise ImportError(f"This needs {missing}, which is not installed: pip install kofn[{extra}]") from error
 
 
+def is_finite(scalar: Tensor) -> bool:
+    """Whether one number is finite; taken on trust where `holds` would."""
+    if torch.compiler.is_compiling() or not scalar.is_cpu:
+        return True
+    try:
+        return isfinite(scalar.item())
+    except RuntimeError:
+        return True
+
+
 def holds(condition: Tensor) -> bool:
     """Whether a condition on values holds everywhere.
 
     Values that cannot be read without waiting for another device, or not at all (inside `torch.func.vmap` or a compiled
     graph), are taken on trust.
     """
-    if condition.device.type != "cpu" or torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or not condition.is_cpu:
         return True
     try:
         return bool(condition.all())

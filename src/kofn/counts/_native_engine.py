@@ -23,8 +23,15 @@ class _Event(NamedTuple):
     offsets: Tensor | None
     weight: float | None  # of the sum over bags; None: one number for each bag
 
+    def solve(self, logits: Tensor, *, slope: bool) -> tuple[Tensor, Any]:
+        """The value, and if wanted its gradient by the logits."""
+        low, high, offsets, weight = self
+        if weight is None:
+            return _native_library.interval(logits, offsets, low, high, slope=slope)
+        return _native_library.log_likelihood(logits, offsets, low, high, weight, slope=slope)
+
     def log_prob(self, logits: Tensor) -> Tensor:
-        """The same by torch, with a graph."""
+        """The value by torch, with a graph."""
         value = _torch_engine.log_interval(logits, self.offsets, self.low, self.high)
         return value if self.weight is None else value.sum() * self.weight
 
@@ -89,12 +96,11 @@ def _plain(tensor: Tensor) -> Tensor:
 class _LogInterval(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, event: _Event) -> Tensor:
-        low, high, offsets, weight = event
-        value, ctx.slope = _native_library.interval(logits, offsets, low, high, slope=ctx.needs_input_grad[0])
+        value, ctx.slope = event.solve(logits, slope=ctx.needs_input_grad[0])
         ctx.save_for_backward(logits)
         ctx.save_for_forward(logits)
         ctx.event = event
-        return value if weight is None else value.sum().mul_(weight)
+        return value
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
@@ -104,26 +110,25 @@ class _LogInterval(torch.autograd.Function):
             (slope,) = torch.autograd.grad(event.log_prob(logits), logits, grad, create_graph=True)
             return slope, None
         if event.weight is not None:
-            return ctx.slope * (grad * event.weight), None
+            return ctx.slope * grad, None
         if event.offsets is None:
             return ctx.slope * grad.unsqueeze(-1), None
         return _native_library.scale(ctx.slope, event.offsets, _plain(grad)), None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, _: None) -> Tensor:
-        low, high, offsets, weight = ctx.event
+        event: _Event = ctx.event
         (logits,) = ctx.saved_tensors
         slope = ctx.slope
         if not ctx.needs_input_grad[0]:  # forward mode alone: nothing asked for a gradient
-            slope = _native_library.interval(logits, offsets, low, high, slope=True)[1]
+            slope = event.solve(logits, slope=True)[1]
         change: Tensor = slope * tangent
-        if weight is not None:
-            total: Tensor = change.sum() * weight
-            return total
-        if offsets is None:
+        if event.weight is not None:
+            return change.sum()
+        if event.offsets is None:
             return change.sum(-1)
-        bag = torch.arange(len(low)).repeat_interleave(offsets.diff())
-        return torch.zeros_like(low, dtype=change.dtype).index_add(0, bag, change)
+        bag = torch.arange(len(event.low)).repeat_interleave(event.offsets.diff())
+        return torch.zeros_like(event.low, dtype=change.dtype).index_add(0, bag, change)
 
 
 class _LogProbs(torch.autograd.Function):

@@ -19,7 +19,7 @@ from torch import Tensor
 
 DTYPES = {torch.float32: 0, torch.float64: 1}
 _POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
-_INTERFACE = 1  # KOFN_INTERFACE in kofn.h
+_INTERFACE = 2  # KOFN_INTERFACE in kofn.h
 _BAGS: list[Any] = [_INT, _POINTER, _POINTER, _INT64, _INT64]  # dtype, logits, offsets or NULL, n, b
 _OPTIONS: list[Any] = [_INT, _INT]  # level, threads
 
@@ -35,6 +35,7 @@ def _load() -> Any:
             f"{path} was built for another version of kofn; build it again: pip install -e . (or make test)"
         )
     library.kofn_interval.argtypes = [*_BAGS, *[_POINTER] * 5, *_OPTIONS]
+    library.kofn_log_likelihood.argtypes = [*_BAGS, *[_POINTER] * 2, ctypes.c_double, *[_POINTER] * 3, *_OPTIONS]
     library.kofn_scale.argtypes = [*_BAGS, *[_POINTER] * 2]
     library.kofn_law.argtypes = [*_BAGS, *[_POINTER] * 2, *_OPTIONS]
     library.kofn_law_gradient.argtypes = [*_BAGS, *[_POINTER] * 3, *_OPTIONS]
@@ -116,6 +117,33 @@ def interval(
     if code:
         _fail(code)
     return value, by_logits
+
+
+def log_likelihood(
+    logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, weight: float, *, slope: bool
+) -> tuple[Tensor, Any]:
+    """weight times the sum over bags of log P(low <= S <= high), and if wanted its gradient, both in the logits' dtype."""
+    value = torch.empty_like(low, dtype=logits.dtype)
+    total = value.new_empty(())
+    by_logits = torch.empty_like(logits) if slope else None
+    code = _library.kofn_log_likelihood(  # spelt out as well
+        DTYPES[logits.dtype],
+        logits.data_ptr(),
+        None if offsets is None else offsets.data_ptr(),
+        logits.shape[-1],
+        low.numel(),
+        low.data_ptr(),
+        None if high is None else high.data_ptr(),
+        weight,
+        value.data_ptr(),
+        total.data_ptr(),
+        None if by_logits is None else by_logits.data_ptr(),
+        level,
+        torch.get_num_threads(),
+    )
+    if code:
+        _fail(code)
+    return total, by_logits
 
 
 def posteriors(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:

@@ -28,18 +28,19 @@ class Exactly(Target):
 
     def loss(self, dist: CountDistribution) -> Tensor:
         losses = -dist.log_prob(self.counts)
-        self._require_possible(losses, dist)
+        if not _require.holds(losses.isfinite()):
+            self._require_possible(dist)
         return losses
 
     def total(self, dist: CountDistribution, weight: float) -> Tensor:
         total = dist.log_likelihood(self.counts, weight=-weight)
-        self._require_possible(total, dist)
+        if not _require.is_finite(total):
+            self._require_possible(dist)
         return total
 
-    def _require_possible(self, losses: Tensor, dist: CountDistribution) -> None:
-        # A count that no bag of that size has makes its loss infinite: only then is it looked for.
-        if not _require.holds(losses.isfinite()):
-            dist.instance_layout.require_counts(dist.instance_layout.whole_numbers("counts", self.counts))
+    def _require_possible(self, dist: CountDistribution) -> None:
+        """Called for infinite losses only: a count that no bag of that size has makes its loss infinite."""
+        dist.instance_layout.require_counts(dist.instance_layout.whole_numbers("counts", self.counts))
 
 
 @dataclass(frozen=True, eq=False)
