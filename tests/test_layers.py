@@ -40,9 +40,9 @@ def test_an_import_upwards_is_seen(line: str, imported: str) -> None:
 
 
 def test_what_is_no_import_of_kofn_is_not_seen() -> None:
-    code = "import torch, kofnx\nfrom torch import nn\nif TYPE_CHECKING:\n    from kofn import losses\nimport kofn._checks\n"
-    assert layers.imports(code, "counts") == {"_checks"}
-    assert layers.wrong("counts._tilt", {"_checks"}) == []
+    code = "import torch, kofnx\nfrom torch import nn\nif TYPE_CHECKING:\n    from kofn import losses\nimport kofn._require\n"
+    assert layers.imports(code, "counts") == {"_require"}
+    assert layers.wrong("counts._tilt", {"_require"}) == []
 
 
 def test_a_module_of_the_same_layer_and_one_without_a_layer() -> None:
@@ -97,8 +97,8 @@ def test_a_new_import_is_a_new_arrow() -> None:
 
 def test_a_circle_cannot_be_drawn() -> None:
     real = layers.package_imports()
-    real["_checks"].add("losses")
-    with pytest.raises(ValueError, match=r"in a circle: .*_checks -> losses"):
+    real["_require"].add("bags")
+    with pytest.raises(ValueError, match=r"in a circle: .*_require -> bags"):
         picture.draw(layers.packages(), real, columns=4)
 
 

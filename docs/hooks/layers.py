@@ -14,8 +14,8 @@ SOURCE = ROOT / "src" / "kofn"
 
 # Each layer may import from the lines above it, never from those below; modules of a line may share.
 LAYERS = [
-    ["_checks._tensors", "_checks._options", "_checks._data", "_checks._estimators"],
-    ["_checks._labels", "_checks._tasks"],
+    ["_require", "_checks._tensors", "_checks._options", "_checks._estimators"],
+    ["_checks._labels"],
     ["_checks"],
     ["counts._bags", "counts._tilt", "counts._eager", "counts._layout", "counts._native"],
     ["counts._tree", "counts._window"],
@@ -26,7 +26,9 @@ LAYERS = [
     ["counts._law"],
     ["counts"],
     ["_segments"],
-    ["_at_least_one", "_discrete_laplace", "_facts", "_whole_folder", "bags"],
+    ["_at_least_one", "_discrete_laplace", "_facts", "_whole_folder", "bags._names"],
+    ["bags._bags"],
+    ["bags"],
     ["_model_folder", "batches._data"],
     ["batches._plans"],
     ["batches"],
@@ -41,6 +43,7 @@ LAYERS = [
     ["distributions", "losses", "metrics", "models"],
     ["datasets._files", "datasets._draws"],
     ["datasets._labelled", "datasets._tasks", "datasets._augment", "datasets._colon"],
+    ["datasets._task_makers"],
     ["datasets._adult", "datasets._magic", "datasets._mnist", "datasets._cifar10", "datasets._bundled"],
     ["datasets"],
     [""],

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kofn import _checks, _facts, _whole_folder
+from kofn import _facts, _require, _whole_folder
 from kofn._facts import JSON
 
 MODEL = "model.json"
@@ -112,12 +112,12 @@ def read_model(path: str | os.PathLike[str], *, kind: str | Sequence[str] | None
 
 
 def _pack(tensors: Mapping[str, Tensor]) -> bytes:
-    safetensors = _checks.extra("safetensors.torch", "train")
+    safetensors = _require.package("safetensors.torch", extra="train")
     plain = {}
     for name, value in tensors.items():
         if not isinstance(name, str):
             raise TypeError(f"Names in `tensors` must be str; got {name!r:.80}, a {type(name).__name__}.")
-        tensor = _checks.is_tensor(f'tensors["{name}"]', value).detach()
+        tensor = _require.tensor(f'tensors["{name}"]', value).detach()
         if tensor.layout != torch.strided or tensor.is_meta:
             raise ValueError(
                 f'`tensors["{name}"]` must be dense and have values; its layout is {tensor.layout}, its device '
@@ -137,7 +137,7 @@ def _pack(tensors: Mapping[str, Tensor]) -> bytes:
 
 
 def _unpack(file: Path, data: bytes) -> dict[str, Tensor]:
-    safetensors = _checks.extra("safetensors.torch", "train")
+    safetensors = _require.package("safetensors.torch", extra="train")
     try:
         tensors: dict[str, Tensor] = safetensors.load(data)
     except Exception as error:  # safetensors has its own exceptions, and its Python side adds KeyErrors and others

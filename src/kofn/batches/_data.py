@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from kofn import _checks
+from kofn import _require
 from kofn.bags import Bags
 
 
@@ -63,11 +63,11 @@ class BagDataset(Dataset[Batch]):
     def __init__(
         self, instances: Any, bags: Bags, labels: Any, *, transform: Callable[[Tensor], Tensor] | None = None
     ) -> None:
-        self.instances = _checks.as_tensor("instances", instances)
+        self.instances = _require.numbers("instances", instances)
         self.bags = bags
-        self.labels = _checks.as_tensor("labels", labels)
+        self.labels = _require.numbers("labels", labels)
         self.transform = transform
-        _checks.bags_fit(bags.index, bags.sizes, bags.names, self.instances, self.labels)
+        _require_fit(bags, self.instances, self.labels)
 
     def __len__(self) -> int:
         return len(self.bags)
@@ -104,10 +104,10 @@ class PUDataset(Dataset[Batch]):
     """
 
     def __init__(self, instances: Any, labeled: Any, *, transform: Callable[[Tensor], Tensor] | None = None) -> None:
-        self.instances = _checks.as_tensor("instances", instances)
-        self.labeled = _checks.as_tensor("labeled", labeled)
+        self.instances = _require.numbers("instances", instances)
+        self.labeled = _require.numbers("labeled", labeled)
         self.transform = transform
-        _checks.positives_and_others(self.labeled, len(self.instances))
+        require_labeled(self.labeled, len(self.instances))
 
     def __len__(self) -> int:
         return len(self.instances)
@@ -122,3 +122,39 @@ class PUDataset(Dataset[Batch]):
         )
 
     collate = staticmethod(BagDataset.collate)
+
+
+def _require_fit(bags: Bags, instances: Tensor, labels: Tensor) -> None:
+    """Require bags of instances that are there, none empty, with a label each."""
+    needed = int(bags.index.max()) + 1 if len(bags.index) else 0
+    if instances.dim() == 0 or len(instances) < needed:
+        raise ValueError(
+            f"`instances` must have a row for each position in `bags`, at least {needed}; "
+            f"got shape {tuple(instances.shape)}."
+        )
+    if not len(bags):
+        raise ValueError("`bags` must hold at least one bag; got none.")
+    if bool((bags.sizes == 0).any()):
+        raise ValueError(
+            f"`bags` must not be empty; bag {bags.names[int((bags.sizes == 0).nonzero()[0])]!r} has no instance. "
+            f"There is nothing to learn from it: leave it out with bags.select(bags.sizes > 0)."
+        )
+    if labels.dim() == 0 or len(labels) != len(bags):
+        raise ValueError(
+            f"`labels` must have one row for each of the {len(bags)} bags; got shape {tuple(labels.shape)}. "
+            f"Labels that are repeated on instances: bags.common(labels)."
+        )
+
+
+def require_labeled(labeled: Tensor, instances: int) -> None:
+    """Require a mask of labelled positives, of which there are some, and some unlabelled instances."""
+    if labeled.dtype != torch.bool or labeled.shape != (instances,):
+        raise ValueError(
+            f"`labeled` must be bool of shape ({instances},), True for the labelled positives; got {labeled.dtype} "
+            f"of shape {tuple(labeled.shape)}. From labels 1 and -1: y == 1."
+        )
+    if not bool(labeled.any()) or bool(labeled.all()):
+        raise ValueError(
+            f"`labeled` must have labelled positives and unlabelled instances; got {int(labeled.sum())} labelled of "
+            f"{instances}."
+        )

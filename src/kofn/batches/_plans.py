@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from kofn import _checks
-from kofn.batches._data import Draw
+from kofn import _require
+from kofn.batches._data import Draw, require_labeled
 
 
 class StepSampler(Sampler[Draw]):
@@ -38,7 +38,14 @@ class StepSampler(Sampler[Draw]):
     def __init__(
         self, *, shuffle: bool = True, seed: int = 0, processes: int = 1, process: int = 0, accumulate: int = 1
     ) -> None:
-        _checks.plan(seed, processes, process, accumulate)
+        _require.whole_number("seed", seed, low=0)
+        _require.whole_number("processes", processes, low=1)
+        _require.whole_number("process", process, low=0)
+        _require.whole_number("accumulate", accumulate, low=1)
+        if process >= processes:
+            raise ValueError(
+                f"`process` must be less than `processes`, {processes}, as it counts from 0; got {process}."
+            )
         self.shuffle, self.seed, self.epoch = shuffle, seed, 0
         self.processes, self.process, self.accumulate = processes, process, accumulate
         self.sampler = self  # Lightning tells the epoch to `loader.batch_sampler.sampler` only
@@ -97,8 +104,10 @@ class BagSampler(StepSampler):
 
     def __init__(self, sizes: Tensor, *, bags: int | None = None, instances: int | None = None, **plan: Any) -> None:
         super().__init__(**plan)
-        _checks.one_of_two("bags", bags, "instances", instances)
-        self.sizes = _checks.some_sizes(sizes).numpy()
+        _require.one_of_two("bags", bags, "instances", instances)
+        self.sizes = _require.whole_numbers("sizes", sizes, low=1).numpy()
+        if not len(self.sizes):
+            raise ValueError("`sizes` must be those of one bag or more; got none.")
         self.bags, self.instances = bags, instances
         self._batches = 0
         if instances is not None:
@@ -143,8 +152,10 @@ class PUSampler(StepSampler):
 
     def __init__(self, labeled: Tensor, *, size: int = 200, positives: int | None = None, **plan: Any) -> None:
         super().__init__(**plan)
-        _checks.positives_and_others(labeled, len(labeled))
-        _checks.at_least(1, size=size, **({} if positives is None else {"positives": positives}))
+        require_labeled(labeled, len(labeled))
+        _require.whole_number("size", size, low=1)
+        if positives is not None:
+            _require.whole_number("positives", positives, low=1)
         self.known, self.unknown = labeled.nonzero().flatten(), (~labeled).nonzero().flatten()
         self.bags = -(-len(self.unknown) // size)
         self.positives = min(size, len(self.known)) if positives is None else positives

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kofn import _checks
+from kofn import _require
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _places(root: str | os.PathLike[str] | None) -> Iterator[Path]:
         yield Path(root).expanduser()
     if os.environ.get("KOFN_DATA"):
         yield Path(os.environ["KOFN_DATA"]).expanduser()
-    yield Path(_checks.extra("pooch", "experiments").os_cache("kofn"))
+    yield Path(_require.package("pooch", extra="experiments").os_cache("kofn"))
 
 
 def _missing(source: Source, folder: Path) -> list[str]:
@@ -99,7 +99,7 @@ def _missing(source: Source, folder: Path) -> list[str]:
 
 def _download(source: Source, target: Path) -> None:
     """Put the missing files into `target`, each complete and checked before it gets its name there."""
-    pooch = _checks.extra("pooch", "experiments")
+    pooch = _require.package("pooch", extra="experiments")
     missing = set(_missing(source, target))
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".download-", dir=target) as scratch:  # the same disk, so that rename works

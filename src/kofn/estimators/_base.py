@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from kofn import _checks
+from kofn import _require
 from kofn.bags import Bags
 from kofn.batches import BagDataset, PUDataset
 from kofn.counts import log_count_distribution
@@ -145,15 +145,12 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _check_options(self) -> None:
         """Parameters that would otherwise fail late, or not at all."""
-        _checks.whole_number("epochs", self.epochs, low=1)  # Lightning takes -1 for no end
-        _checks.whole_number("accumulate", self.accumulate, low=1)
-        if self.patience is not None:
-            _checks.whole_number("patience", self.patience, low=1)
-        _checks.option("schedule", self.schedule, ("constant", "cosine", "one-cycle"))
+        if self.patience is not None:  # of no effect without validation, and then training does not see it
+            _require.whole_number("patience", self.patience, low=1)
         for name in ("lr", "weight_decay", "l1"):
-            _checks.real_number(name, getattr(self, name), low=0)
+            _require.number(name, getattr(self, name), low=0)
         for name in ("dropout", "validation_fraction"):
-            if _checks.fraction(name, getattr(self, name)) == 1:
+            if _require.fraction(name, getattr(self, name)) == 1:
                 raise ValueError(f"`{name}` must be below 1, or nothing is left to learn from; got 1.")
         if self.checkpoint is not None and not isinstance(self.random_state, Integral):
             raise ValueError(

@@ -12,7 +12,6 @@ from scipy.optimize import brentq
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from torch import Tensor
 
-from kofn import _checks
 from kofn.bags import Bags
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -125,7 +124,7 @@ def bags_of(groups: Any, rows: int) -> Bags:
     """Bags of the rows' groups; without groups each row is its own."""
     if groups is None:
         return Bags.from_sizes(np.ones(rows, dtype=np.int64))
-    bags = Bags.from_ids(_checks.bag_ids(groups, name="groups"))
+    bags = Bags.from_ids(groups, name="groups")
     if len(bags.index) != rows:
         raise ValueError(f"`groups` must name the bag of each of the {rows} rows; got {len(bags.index)} names.")
     return bags

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.distributions import Laplace, Normal
 
-from kofn import _checks
+from kofn import _checks, _require
 from kofn.bags import Bags
 from kofn.batches import BagDataset
 from kofn.estimators._base import CountClassifier, posteriors
@@ -211,9 +211,9 @@ class LLPClassifier(CountClassifier):
 
     def _check_options(self) -> None:
         super()._check_options()
-        _checks.option("loss", self.loss, LOSSES)
-        _checks.option("label", self.label, ("proportion", "count", "interval"))
-        _checks.option("rounding", self.rounding, ("error", "nearest", "spread"))
+        _require.option("loss", self.loss, LOSSES)
+        _require.option("label", self.label, ("proportion", "count", "interval"))
+        _require.option("rounding", self.rounding, ("error", "nearest", "spread"))
         if self.noise is not None and self.label == "interval":
             raise ValueError("`noise` goes with label='count' or 'proportion'; an interval says all that it can mean.")
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score
 from torch import Tensor, nn
 
-from kofn import _checks
+from kofn import _require
 from kofn.bags import Bags
 from kofn.batches import BagDataset
 from kofn.estimators._base import CountClassifier, posteriors
@@ -235,13 +235,23 @@ class MILClassifier(CountClassifier):
 
     def _check_options(self) -> None:
         super()._check_options()
-        _checks.option("loss", self.loss, LOSSES)
+        _require.option("loss", self.loss, LOSSES)
         if isinstance(self.positive_weight, str):
-            _checks.option("positive_weight", self.positive_weight, ("balanced",))
+            _require.option("positive_weight", self.positive_weight, ("balanced",))
         else:
-            _checks.real_number("positive_weight", self.positive_weight, low=0)
+            _require.number("positive_weight", self.positive_weight, low=0)
         if self.start is not None:
-            _checks.start(self.start, self.loss)
+            self._require_start(self.start)
+
+    def _require_start(self, start: float | str) -> None:
+        """Require a rate to begin at, which only the count of positives has."""
+        if self.loss != "count":
+            raise ValueError(
+                f"`start` goes with loss='count', the distribution of a count; got loss={self.loss!r}. "
+                f"Leave `start` out."
+            )
+        if start != "bags" and (isinstance(start, str) or not 0 < start < 1):
+            raise ValueError(f"`start` must be a probability above 0 and below 1, or 'bags'; got {start!r}.")
 
     def _pools(self) -> bool:
         return self.loss in ATTENTION

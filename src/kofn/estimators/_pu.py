@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from kofn import _checks, losses
+from kofn import _require, losses
 from kofn.batches import PUDataset
 from kofn.estimators._base import CountClassifier
 from kofn.estimators._labels import hold_out, two_classes
@@ -135,7 +135,11 @@ class PUClassifier(CountClassifier):
         instances, labels = self._check_training(X, y)
         classes, kind = two_classes(labels)
         labeled = torch.from_numpy(kind == 1)
-        _checks.both_kinds(int(labeled.sum()), len(labeled))
+        if bool(labeled.all()) or not bool(labeled.any()):
+            raise ValueError(
+                f"`y` must have two classes, labelled positives (1) and unlabelled rows (-1); there is only one class: "
+                f"all of the {len(labeled)} rows are {'labelled' if labeled.all() else 'unlabelled'}."
+            )
         mixture = self._mixture(float(labeled.double().mean()))
         seed = self._seed()
         chosen, held = hold_out(labeled, self.validation_fraction, seed)
@@ -155,10 +159,17 @@ class PUClassifier(CountClassifier):
 
     def _check_options(self) -> None:
         super()._check_options()
-        _checks.option("loss", self.loss, LOSSES)
-        _checks.option("stopping", self.stopping, ("prior", "loss"))
-        _checks.prior_or_mixture(self.prior, self.mixture)
-        _checks.real_number("positive_weight", self.positive_weight, low=0)
+        _require.option("loss", self.loss, LOSSES)
+        _require.option("stopping", self.stopping, ("prior", "loss"))
+        if (self.prior is None) == (self.mixture is None):
+            raise ValueError(
+                f"either `prior` (fraction of positives in all the data) or `mixture` (among the unlabelled) must be "
+                f"given, not both; got {self.prior} and {self.mixture}. Unlabelled data alone do not tell it."
+            )
+        for name in ("prior", "mixture"):
+            if getattr(self, name) is not None:
+                _require.fraction(name, getattr(self, name))
+        _require.number("positive_weight", self.positive_weight, low=0)
 
     def _bag_size(self, unlabeled: int) -> int:
         return min(max(unlabeled // 32, 32), 200) if self.batch_size is None else self.batch_size
@@ -167,7 +178,11 @@ class PUClassifier(CountClassifier):
         if self.mixture is not None:
             return float(self.mixture)
         prior = float(self.prior or 0.0)
-        _checks.prior_allows(prior, labeled_fraction)
+        if prior < labeled_fraction:
+            raise ValueError(
+                f"`prior` must be at least the fraction of rows that are labelled, since these are positives too; got "
+                f"{prior:g}, and {labeled_fraction:g} of the rows are labelled. Of the unlabelled alone: mixture=..."
+            )
         return mixture_proportion(prior, labeled_fraction)
 
     def _objective(self, mixture: float) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kofn import _checks, datasets, models
+from kofn import _require, datasets, models
 from kofn.bags import Bags
 from kofn.experiments._cells import FOLDS
 from kofn.experiments._outcome import Outcome, measured
@@ -29,7 +29,8 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     from kofn.estimators import MILClassifier
 
     instances, bags, labels = load()
-    folds = _checks.extra("sklearn.model_selection", "train").StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    selection = _require.package("sklearn.model_selection", extra="train")
+    folds = selection.StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     train, test = list(folds.split(np.zeros(len(labels)), labels.numpy()))[cell["fold"]]
     network = partial(augmented, recipe["module"])  # a factory: the estimator makes it from its seed
     model = MILClassifier(network, random_state=seed, **{k: v for k, v in recipe.items() if k != "module"})

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kofn import _checks
+from kofn import _require
 from kofn.experiments._cells import FEW_BAGS, METHODS
 from kofn.experiments._records import gathered
 from kofn.experiments._summary import summary
@@ -44,7 +44,7 @@ def figures(results: str | os.PathLike[str], out: str | os.PathLike[str], *, pre
     Path(out).mkdir(parents=True, exist_ok=True)
     drawn = {}
     with pyplot.rc_context():
-        _checks.extra("matplotlib", "experiments").rcdefaults()  # not what a user's file has set
+        _require.package("matplotlib", extra="experiments").rcdefaults()  # not what a user's file has set
         pyplot.rcParams.update(STYLE)
         for name, draw in DRAWINGS.items():
             figure = draw(pyplot, results, preset)
@@ -59,8 +59,8 @@ def figures(results: str | os.PathLike[str], out: str | os.PathLike[str], *, pre
 
 
 def _pyplot() -> Any:
-    _checks.extra("matplotlib", "experiments").use("Agg")
-    return _checks.extra("matplotlib.pyplot", "experiments")
+    _require.package("matplotlib", extra="experiments").use("Agg")
+    return _require.package("matplotlib.pyplot", extra="experiments")
 
 
 def _shown(results: str | os.PathLike[str], preset: str, figure: str) -> dict[str, dict[str, Any]]:

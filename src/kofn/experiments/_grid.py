@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kofn import _checks
+from kofn import _require
 from kofn.experiments import _records
 from kofn.experiments._cells import Run
 from kofn.experiments._recipes import recipe
@@ -50,7 +50,7 @@ def run_grid(
     Raises:
         RuntimeError: some runs failed.
     """
-    _checks.whole_number("jobs", jobs, low=1)
+    _require.whole_number("jobs", jobs, low=1)
     for table in {run.table for run in wanted}:
         _records.restore(results, table)
     todo = [run for run in wanted if not recorded(results, run)]
@@ -100,7 +100,7 @@ def _results(todo: Sequence[Run], jobs: int, scheduler: str | None) -> Iterator[
     """The runs' outcomes as they come."""
     if not todo:
         return
-    joblib = _checks.extra("joblib", "experiments")
+    joblib = _require.package("joblib", extra="experiments")
     with _backend(joblib, jobs, scheduler):
         parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
         yield from parallel(joblib.delayed(_attempt)(run) for run in todo)
@@ -112,7 +112,7 @@ def _backend(joblib: Any, jobs: int, scheduler: str | None) -> Iterator[None]:
         with joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
             yield
         return
-    distributed = _checks.extra("distributed", "cluster")
+    distributed = _require.package("distributed", extra="cluster")
     with distributed.Client(scheduler), joblib.parallel_config("dask", n_jobs=-1, wait_for_workers_timeout=60):
         yield
 
@@ -130,7 +130,7 @@ def _shown(total: int, done: int, progress: bool) -> Iterator[Any]:
     if not progress:
         yield lambda _: None
         return
-    rich = _checks.extra("rich.progress", "experiments")
+    rich = _require.package("rich.progress", extra="experiments")
     columns = [rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn()]
     with rich.Progress(*columns, speed_estimate_period=3600) as bar:
         task = bar.add_task("runs", total=total, completed=done)

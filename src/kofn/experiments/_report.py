@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kofn import _checks
+from kofn import _require
 from kofn.experiments._cells import TABLES
 from kofn.experiments._figures import figures
 from kofn.experiments._findings import findings
@@ -88,7 +88,7 @@ def report(
         }
         for name, caption in CAPTIONS.items()
     ]
-    environment = _checks.extra("jinja2", "experiments").Environment(autoescape=True)
+    environment = _require.package("jinja2", extra="experiments").Environment(autoescape=True)
     page = environment.from_string(PAGE).render(tables=tables, figures=shown, preset=preset, legend=LEGEND, zip=zip)
     written = [folder / "reproduction.md", folder / "reproduction.html"]
     _write(written[0], _markdown(tables, shown, preset))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from kofn import _checks
+from kofn import _require
 from kofn.experiments._cells import TABLES, chosen, runs
 from kofn.experiments._grid import run_grid
 from kofn.experiments._records import collect
@@ -46,7 +46,7 @@ def reproduce(
         ValueError: an unknown table, preset, or word of `only`.
         RuntimeError: runs that failed, and why; the others are recorded.
     """
-    _checks.option("table", table, (*TABLES, "all"))
+    _require.option("table", table, (*TABLES, "all"))
     words = [only] if isinstance(only, str) else list(only or [])
     wanted = [run for name in _tables(table, words) for run in runs(name, only=words, seeds=seeds, preset=preset)]
     try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from kofn import _checks, counts
+from kofn import _require, counts
 from kofn.experiments import _colon, _figure_runs, _llp, _mil, _pu
 from kofn.experiments._cells import Run
 from kofn.experiments._outcome import Outcome
@@ -50,7 +50,7 @@ def run_cell(run: Run) -> dict[str, Any]:
     start = time.perf_counter()
     try:
         torch.set_num_threads(1)
-        with _checks.extra("threadpoolctl", "experiments").threadpool_limits(1):
+        with _require.package("threadpoolctl", extra="experiments").threadpool_limits(1):
             outcome = RUNNERS[run.table](run.cell, run.method, config, run.seed)
     finally:
         torch.set_num_threads(threads)

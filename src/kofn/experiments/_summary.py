@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from kofn import _checks
+from kofn import _require
 from kofn.experiments._cells import METRICS, SEEDS, Cell, cells
 from kofn.experiments._records import gathered
 
@@ -84,7 +84,7 @@ class Row:
         sd = spread * math.sqrt(runs) if self.entry.table in STANDARD_ERROR else spread
         if self.sd == 0 and sd == 0:
             return 0.0 if self.difference else 1.0
-        stats = _checks.extra("scipy.stats", "train")
+        stats = _require.package("scipy.stats", extra="train")
         test = stats.ttest_ind_from_stats(self.mean, self.sd, len(self.values), mean, sd, runs, equal_var=False)
         return float(test.pvalue)
 

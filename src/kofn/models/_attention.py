@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from kofn import _checks
+from kofn import _checks, _require
 from kofn.models._networks import Logit
 
 
@@ -82,7 +82,7 @@ class AttentionPooling(nn.Module):
         return powers / powers.new_zeros(sizes.numel()).index_add(0, bag, powers)[bag]
 
     def _check(self, embeddings: Tensor, offsets: Tensor | None) -> None:
-        tensor = _checks.is_tensor("embeddings", embeddings)
+        tensor = _require.tensor("embeddings", embeddings)
         if tensor.dim() < 2 or tensor.shape[-1] != self.features or (offsets is not None and tensor.dim() != 2):
             wanted = f"(..., n, {self.features})" if offsets is None else f"(m, {self.features}) with `offsets`"
             raise ValueError(
@@ -139,7 +139,7 @@ class AttentionMIL(nn.Module):
 
     def forward(self, instances: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> Tensor:
         """Bag logits (b,)."""
-        if _checks.is_tensor("instances", instances).dim() < (3 if offsets is None else 2):
+        if _require.tensor("instances", instances).dim() < (3 if offsets is None else 2):
             wanted = "(b, n, ...)" if offsets is None else "(m, ...) with `offsets`"
             raise ValueError(
                 f"`instances` must have shape {wanted}; got {tuple(instances.shape)}. One bag: instances[None]."

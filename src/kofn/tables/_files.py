@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kofn import _checks
+from kofn import _require
 
 CHUNK = 65536  # rows in memory beside the encoded matrix
 GUESS = 10000  # rows of a CSV from which the types of its columns are first guessed
@@ -111,17 +111,18 @@ class TableFile:
     def _columns(self) -> list[str]:
         with self._readable():
             if self.separator is None:
-                return list(_checks.extra("pyarrow.parquet", "train").read_schema(self.path).names)
-            return list(_checks.extra("pandas", "train").read_csv(self.path, sep=self.separator, nrows=0).columns)
+                return list(_require.package("pyarrow.parquet", extra="train").read_schema(self.path).names)
+            pandas = _require.package("pandas", extra="train")
+            return list(pandas.read_csv(self.path, sep=self.separator, nrows=0).columns)
 
     def _parquet(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         # Without pre-buffering, which would hold the whole file; buffers of one row group are enough.
-        with _checks.extra("pyarrow.parquet", "train").ParquetFile(self.path, pre_buffer=False) as file:
+        with _require.package("pyarrow.parquet", extra="train").ParquetFile(self.path, pre_buffer=False) as file:
             for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
                 yield batch.to_pandas()[list(columns)]
 
     def _csv(self, columns: Sequence[str], text: Collection[str], rows: int) -> Iterator[Any]:
-        pandas = _checks.extra("pandas", "train")
+        pandas = _require.package("pandas", extra="train")
         # No `usecols`: with it pandas cuts rows with too many fields in silence. The others are gone with their chunk.
         reader = pandas.read_csv(
             self.path,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kofn import _checks
+from kofn import _require
 from kofn.tables._reading import Side
 
 Kind = Literal["proportion", "count", "interval"]
@@ -121,7 +121,7 @@ def count_labels(
         ValueError: labels that their bags cannot have; two in one bag; values that may be of two kinds.
     """
     if kind is not None:
-        _checks.option("--label-kind", kind, ("proportion", "count", "interval"))
+        _require.option("--label-kind", kind, ("proportion", "count", "interval"))
     interval = len(columns) == 2
     if len(columns) > 2 or (kind is not None and interval != (kind == "interval")):
         raise ValueError(
@@ -204,7 +204,7 @@ def _intervals(bounds: Array, side: Side, where: Column) -> None:
 
 def _to_numbers(values: Any) -> NDArray[np.float64]:
     """Numbers, NaN for all else."""
-    pandas = _checks.extra("pandas", "train")
+    pandas = _require.package("pandas", extra="train")
     result: NDArray[np.float64] = pandas.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     return result.copy()
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kofn import _checks
+from kofn import _require
 from kofn.tables._encoder import Floats, TableEncoder
 from kofn.tables._files import NotNumbersError, TableFile
 
@@ -55,7 +55,7 @@ def read_side(file: TableFile, bag: str | None, others: Sequence[str] = ()) -> S
     Raises:
         ValueError: a row without a bag.
     """
-    pandas = _checks.extra("pandas", "train")
+    pandas = _require.package("pandas", extra="train")
     columns = list(dict.fromkeys(([] if bag is None else [bag]) + list(others)))
     known: dict[Any, int] = {}
     numbers: list[NDArray[np.int64]] = []

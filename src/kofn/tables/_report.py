@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kofn import _checks
+from kofn import _require
 from kofn.report import Metric, Report, report_of
 from kofn.tables._evaluate import labels_as_trained
 from kofn.tables._files import TableFile
@@ -86,7 +86,7 @@ def _some_rows(bag_of: Any, rows: int) -> Any:
 
 def _read(model: TableModel, file: TableFile, rows: Any) -> tuple[Any, Any]:
     """The encoded rows of a mask, and the same rows as they stand in the table."""
-    pandas = _checks.extra("pandas", "train")
+    pandas = _require.package("pandas", extra="train")
     parts, at = [], 0
     for frame in file.chunks(model.encoder.columns, text=model.encoder.categorical):
         parts.append(frame[rows[at : at + len(frame)]])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from kofn import _checks
+from kofn import _require
 from kofn.tables._files import PACKED, separator
 
 
@@ -44,7 +44,7 @@ def write_table(path: str | os.PathLike[str], chunks: Iterable[Mapping[str, Any]
         path: the file.
         chunks: dicts from names to arrays of one length.
     """
-    pandas = _checks.extra("pandas", "train")
+    pandas = _require.package("pandas", extra="train")
     target = check_output(path)
     packed = target.suffix if target.suffix in PACKED else ""
     aside = target.with_name(f".{target.name}.{uuid4().hex[:8]}.new{packed}")
@@ -65,7 +65,7 @@ def write_table(path: str | os.PathLike[str], chunks: Iterable[Mapping[str, Any]
 
 
 def _parquet(path: Path, frames: Iterable[Any]) -> int:
-    arrow, parquet = _checks.extra("pyarrow", "train"), _checks.extra("pyarrow.parquet", "train")
+    arrow, parquet = _require.package("pyarrow", extra="train"), _require.package("pyarrow.parquet", extra="train")
     writer, rows = None, 0
     try:
         for frame in frames:

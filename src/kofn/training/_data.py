@@ -8,7 +8,7 @@ import torch
 from lightning.pytorch import LightningDataModule
 from torch.utils.data import DataLoader
 
-from kofn import _checks
+from kofn import _require
 from kofn.batches import BagDataset, BagSampler, Batch, PUDataset, PUSampler, StepSampler
 
 
@@ -40,7 +40,7 @@ class CountData(LightningDataModule):
         workers: int = 0,
     ) -> None:
         super().__init__()
-        _checks.one_of_two("batch_size", batch_size, "max_instances", max_instances)
+        _require.one_of_two("batch_size", batch_size, "max_instances", max_instances)
         if max_instances is not None and isinstance(train, PUDataset):
             raise ValueError(
                 f"`max_instances` is for bags; PU data are dealt into bags of `batch_size`; got {max_instances}."

@@ -13,7 +13,7 @@ from typing import Any
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import EarlyStopping, TQDMProgressBar
 
-from kofn import _checks
+from kofn import _require
 from kofn.training._checkpoints import LAST, WholeFiles, keep_last
 from kofn.training._data import CountData
 from kofn.training._module import CountModule
@@ -69,9 +69,12 @@ def fit(
         >>> len(module.history), bool(((module.network(x) > 0) == (x[:, 0] > 0)).float().mean() > 0.95)
         (5, True)
     """
-    _checks.at_least(1, epochs=epochs, accumulate=accumulate, **({} if patience is None else {"patience": patience}))
-    if patience is not None and data.valid is None:
-        raise ValueError(f"`patience` needs validation bags to judge by; got {patience} and no `valid` in `data`.")
+    _require.whole_number("epochs", epochs, low=1)  # Lightning takes -1 for no end
+    _require.whole_number("accumulate", accumulate, low=1)
+    if patience is not None:
+        _require.whole_number("patience", patience, low=1)
+        if data.valid is None:
+            raise ValueError(f"`patience` needs validation bags to judge by; got {patience} and no `valid` in `data`.")
     options = dict(trainer or {})
     callbacks: list[Callback] = _listed(options.pop("callbacks", None))
     if patience is not None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from kofn import _checks
+from kofn import _require
 from kofn.batches import Batch
 from kofn.models import AttentionMIL
 from kofn.training._objectives import Objective
@@ -68,7 +68,7 @@ class CountModule(LightningModule):
         super().__init__()
         self.network, self.objective, self.rule = network, objective, rule or ByLoss()
         self.lr, self.weight_decay, self.l1, self.optimizer, self.seed = lr, weight_decay, l1, optimizer, seed
-        _checks.option("schedule", schedule, tuple(SCHEDULES))
+        _require.option("schedule", schedule, tuple(SCHEDULES))
         self.schedule = schedule
         self.identity = dict(identity or {})
         self.history: list[dict[str, float]] = []
@@ -164,7 +164,7 @@ class CountModule(LightningModule):
         kept = checkpoint.get("kofn")
         if kept is None:
             raise ValueError("`checkpoint` must be of a CountModule; it is of another module. Choose an empty folder.")
-        _checks.same_fit(kept["identity"], self.identity)
+        _require_same_fit(kept["identity"], self.identity)
         self._best = kept["best"]
 
     # What travels with the weights, from a checkpoint and from processes that a strategy started.
@@ -191,6 +191,17 @@ class CountModule(LightningModule):
         """Sums over all processes."""
         total: Tensor = self.trainer.strategy.reduce(sums.to(self.device), reduce_op="sum")
         return total
+
+
+def _require_same_fit(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Require that a checkpoint is of this very fit."""
+    differ = [name for name in now if before.get(name) != now[name]]
+    if differ:
+        changed = ", ".join(f"{name} was {before.get(name)} and is {now[name]}" for name in differ)
+        raise ValueError(
+            f"`checkpoint` must be of the same fit; it is of another: {changed}. "
+            f"Choose an empty folder, or delete the checkpoint to start anew."
+        )
 
 
 def _weighted(loss: Tensor, bags: int) -> Tensor:

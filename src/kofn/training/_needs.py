@@ -1,5 +1,5 @@
 """Imported first, so that what is missing is named together with the extra that brings it."""
 
-from kofn import _checks
+from kofn import _require
 
-_checks.extra("lightning.pytorch", "train")
+_require.package("lightning.pytorch", extra="train")

@@ -1,7 +1,8 @@
-"""Which instances belong to which bag: ragged, in any order, possibly overlapping."""
+"""Bags of instance positions: which instances belong to which bag, and sums over them."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, SupportsIndex
 
@@ -10,9 +11,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from kofn import _checks
-
-__all__ = ["Bags"]
+from kofn import _checks, _require
+from kofn.bags._names import numbered
 
 
 class Bags:
@@ -46,19 +46,20 @@ class Bags:
     """
 
     def __init__(self, index: Any, offsets: Any, *, names: Iterable[Any] | None = None) -> None:
-        self.index = _checks.positions("index", index)
-        self.offsets = _checks.offsets(_checks.whole_numbers("offsets", offsets), self.index)
+        self.index = _require.whole_numbers("index", index, low=0)
+        self.offsets = _checks.offsets(_require.whole_numbers("offsets", offsets), self.index)
         self.sizes = self.offsets.diff()
         self.names = list(range(len(self)) if names is None else names)
         if len(self.names) != len(self):
             raise ValueError(f"`names` must have one for each of the {len(self)} bags; got {len(self.names)}.")
 
     @classmethod
-    def from_ids(cls, ids: Any) -> Bags:
+    def from_ids(cls, ids: Any, *, name: str = "ids") -> Bags:
         """Bags from the name of each instance's bag; bags are in the order in which their names first appear.
 
         Args:
             ids: (n,) any hashable: a list, a numpy array, a pandas Series or Categorical, a tensor.
+            name: what to call them in an error.
 
         Raises:
             ValueError: an instance without a bag (None, NaN, NaT); more than one dimension.
@@ -69,7 +70,7 @@ class Bags:
             >>> kofn.Bags.from_ids([("a", 1), "b", ("a", 1)]).index.tolist()
             [0, 2, 1]
         """
-        bag_of, names = _number(_checks.bag_ids(ids))
+        bag_of, names = numbered(ids, name)
         order = np.argsort(bag_of, kind="stable")
         sizes = np.bincount(bag_of, minlength=len(names))
         return cls(torch.from_numpy(order), _offsets(torch.from_numpy(sizes)), names=names)
@@ -87,7 +88,7 @@ class Bags:
         names = list(lists) if isinstance(lists, Mapping) else None
         members = list(lists.values()) if isinstance(lists, Mapping) else list(lists)
         keys = range(len(members)) if names is None else names
-        parts = [_checks.positions(f"lists[{key!r}]", bag) for key, bag in zip(keys, members, strict=True)]
+        parts = [_require.whole_numbers(f"lists[{key!r}]", bag, low=0) for key, bag in zip(keys, members, strict=True)]
         index = torch.cat([torch.zeros(0, dtype=torch.int64), *parts])
         return cls(index, _offsets(torch.tensor([len(part) for part in parts], dtype=torch.int64)), names=names)
 
@@ -100,14 +101,14 @@ class Bags:
             >>> kofn.Bags.from_sizes([2, 0, 1])[2].tolist()
             [2]
         """
-        number = _checks.positions("sizes", sizes)
-        return cls(torch.arange(int(number.sum())), _offsets(number))
+        whole = _require.whole_numbers("sizes", sizes, low=0)
+        return cls(torch.arange(int(whole.sum())), _offsets(whole))
 
     def __len__(self) -> int:
         return len(self.sizes)
 
     def __getitem__(self, bag: SupportsIndex) -> Tensor:
-        place = _checks.position(bag, len(self))
+        place = _require_position(bag, len(self))
         return self.index[int(self.offsets[place]) : int(self.offsets[place + 1])]
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -133,7 +134,7 @@ class Bags:
         if isinstance(which, slice):
             chosen = torch.from_numpy(np.arange(len(self))[which].copy())  # torch's slices do not run backwards
         else:
-            chosen = torch.arange(len(self))[_checks.which_bags(which, len(self))]
+            chosen = torch.arange(len(self))[_require_bags(which, len(self))]
         index, offsets = self.gather(chosen)
         return Bags(index, offsets, names=[self.names[bag] for bag in chosen.tolist()])
 
@@ -191,7 +192,7 @@ class Bags:
 
         Added up in bfloat16, a bag of 1,000 ones would be 256.
         """
-        gathered = _checks.one_for_each_instance("values", values, self.index)
+        gathered = self._gathered("values", values)
         whole = not gathered.is_floating_point() and not gathered.is_complex()
         wide = torch.int64 if whole else torch.promote_types(gathered.dtype, torch.float64)
         total = gathered.new_zeros((len(self), *gathered.shape[1:]), dtype=wide)
@@ -216,25 +217,74 @@ class Bags:
             >>> kofn.Bags.from_ids(["a", "b", "a"]).common([0.5, 0.0, 0.5]).tolist()
             [0.5, 0.0]
         """
-        gathered = _checks.one_for_each_instance(name, values, self.index)
-        _checks.no_empty_bag(self.sizes, self.names)
+        gathered = self._gathered(name, values)
+        if bool((self.sizes == 0).any()):
+            empty = self.names[int((self.sizes == 0).nonzero()[0])]
+            raise ValueError(
+                f"bag {empty!r} is empty: it has no row that could carry its label. Pass one label for each bag."
+            )
         first = gathered[self.offsets[:-1]]
-        _checks.one_value(name, gathered, first, self.bag_of(), self.names)
+        self._require_common(name, gathered, first)
         return first
+
+    def _gathered(self, name: str, values: Any) -> Tensor:
+        """Values of the instances, one bag after the other: (instances, ...) to (m, ...), in one indexing call."""
+        tensor = _require.numbers(name, values)
+        needed = int(self.index.max()) + 1 if len(self.index) else 0
+        if tensor.dim() == 0 or len(tensor) < needed:
+            raise ValueError(
+                f"`{name}` must have one row for each instance, at least {needed} for these bags; "
+                f"got shape {tuple(tensor.shape)}."
+            )
+        return tensor[self.index.to(tensor.device)]
+
+    def _require_common(self, name: str, gathered: Tensor, first: Tensor) -> None:
+        """Require that all values of a bag equal its first."""
+        bag_of = self.bag_of()
+        differ = (gathered != first[bag_of.to(gathered.device)]).nonzero()
+        if not len(differ):
+            return
+        row = int(differ[0, 0])
+        bag = int(bag_of[row])
+        if bool((gathered[row] != gathered[row]).any()):
+            raise ValueError(
+                f"`{name}` must not be NaN; bag {self.names[bag]!r} has one. Leave out bags without a label."
+            )
+        raise ValueError(
+            f"`{name}` must be the same on all instances of a bag; bag {self.names[bag]!r} has {first[bag].tolist()} "
+            f"and {gathered[row].tolist()}. It is the bag's label, repeated; labels of instances average with "
+            f"bags.mean."
+        )
 
 
 def _offsets(sizes: Tensor) -> Tensor:
     return torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
 
 
-def _number(ids: np.ndarray[Any, np.dtype[Any]]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[Any]]:
-    """Numbers of the bags from 0 on in the order of their first instances, and their names in that order."""
-    if ids.dtype != object:
-        names, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        listed = list(names[order]) if ids.dtype.kind in "mM" else names[order].tolist()  # dates stay dates
-        return rank[inverse.ravel()], listed
-    seen: dict[Any, int] = {}
-    return np.fromiter((seen.setdefault(name, len(seen)) for name in ids), np.int64, len(ids)), list(seen)
+def _require_position(bag: Any, n_bags: int) -> int:
+    """Require the position of one bag, from 0 or, negative, from the end; returned counted from 0."""
+    try:
+        position = operator.index(bag)
+    except TypeError:
+        raise TypeError(
+            f"a bag's position must be a whole number; got {type(bag).__name__}. For several bags: bags.select(...)."
+        ) from None
+    if not -n_bags <= position < n_bags:
+        raise IndexError(f"there is no bag {position}; there are {n_bags}.")
+    return position % n_bags
+
+
+def _require_bags(which: Any, n_bags: int) -> Tensor:
+    """Require positions of bags, or a mask of them."""
+    chosen = _require.numbers("which", which).detach().cpu()
+    if chosen.dtype == torch.bool and chosen.dim() == 1:
+        if len(chosen) != n_bags:
+            raise IndexError(f"`which` as a mask must have one entry for each of the {n_bags} bags; got {len(chosen)}.")
+        return chosen
+    chosen = _require.whole_numbers("which", chosen)
+    outside = chosen[(chosen < -n_bags) | (chosen >= n_bags)]
+    if len(outside):
+        raise IndexError(
+            f"`which` asks for bag {int(outside[0])}; there are {n_bags}, from 0 (or -{n_bags} from the end)."
+        )
+    return chosen
