@@ -1,4 +1,4 @@
-"""Argument checks that have not yet moved beside their one reader."""
+"""Checks of arguments that are to move beside their readers."""
 
 from kofn._checks._estimators import counts_of_bags, intervals, shares_of_bags
 from kofn._checks._labels import (

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from kofn import _require
-from kofn.datasets._draws import below
+from kofn.datasets._draws import random_integers
 
 
 def augment_patches(patches: Tensor, *, shift: int = 2, generator: torch.Generator) -> Tensor:
@@ -37,8 +37,8 @@ def augment_patches(patches: Tensor, *, shift: int = 2, generator: torch.Generat
     size = _require_square(patches)
     _require.whole_number("shift", shift, low=0, high=max(size - 1, 0))
     n = len(patches)
-    turn = below(2, 3, n, 1, 1, generator=generator).bool()
-    move = below(2 * shift + 1, 2, n, 1, 1, generator=generator) - shift
+    turn = random_integers(2, 3, n, 1, 1, generator=generator).bool()
+    move = random_integers(2 * shift + 1, 2, n, 1, 1, generator=generator) - shift
     line = torch.arange(size)
     # Where each pixel of the result comes from: shifted, reflected at the borders, then mirrored or transposed.
     rows, columns = _reflect(line[None, :, None] + move[0], size), _reflect(line[None, None, :] + move[1], size)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from kofn import _require
 from kofn.bags import Bags
-from kofn.datasets._files import Source, find, read
+from kofn.datasets._downloads import Source, find, read
 
 CLASSES = ("epithelial", "fibroblast", "inflammatory", "others")
 IMAGES = tuple(f"img{number}" for number in range(1, 101))

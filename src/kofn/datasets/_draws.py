@@ -39,7 +39,7 @@ def shuffled(rows: Tensor, generator: torch.Generator) -> Tensor:
     return rows[permutation(len(rows), generator)]
 
 
-def below(bound: int, *shape: int, generator: torch.Generator) -> Tensor:
+def random_integers(bound: int, *shape: int, generator: torch.Generator) -> Tensor:
     """Whole numbers from 0 to bound - 1, each as likely: floor(bound u). The bias, bound / 2^53, cannot be seen."""
     return (uniform(*shape, generator=generator) * bound).long()
 

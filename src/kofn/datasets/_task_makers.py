@@ -11,7 +11,7 @@ from torch import Tensor
 
 from kofn import _require
 from kofn.bags import Bags
-from kofn.datasets._draws import below, normal_sizes, permutation, shuffled, uniform
+from kofn.datasets._draws import normal_sizes, permutation, random_integers, shuffled, uniform
 from kofn.datasets._tasks import LLPTask, MILTask, PUTask
 
 
@@ -148,9 +148,9 @@ def make_mil_bags(
     bag_of = result.bag_of()
     place = torch.arange(len(bag_of)) - result.offsets[bag_of]
     ahead = torch.where(bag_labels == 1, first, sizes)[bag_of] - place  # places from here to the first target
-    other = others[below(len(others), len(place), generator=generator)]
-    hit = hits[below(len(hits), bags, generator=generator)][bag_of]
-    anything = below(len(truth), len(place), generator=generator)
+    other = others[random_integers(len(others), len(place), generator=generator)]
+    hit = hits[random_integers(len(hits), bags, generator=generator)][bag_of]
+    anything = random_integers(len(truth), len(place), generator=generator)
     index = torch.where(ahead > 0, other, torch.where(ahead == 0, hit, anything))
     return MILTask(Bags(index, result.offsets), bag_labels, truth)
 

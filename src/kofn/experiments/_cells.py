@@ -167,7 +167,7 @@ def runs(
     _require.option("preset", preset, PRESETS)
     number = SEEDS[table] if table in SEEDS and seeds is None else seeds
     _require.whole_number("seeds", number, low=1)
-    wanted = chosen(table, only)
+    wanted = allowed_values(table, only)
     return [
         Run(table, cell, entry.method, preset, seed)
         for seed in range(int(number or 0))
@@ -177,7 +177,7 @@ def runs(
     ]
 
 
-def chosen(table: str, only: Iterable[str] | str | None) -> dict[str, set[str]]:
+def allowed_values(table: str, only: Iterable[str] | str | None) -> dict[str, set[str]]:
     """Allowed values by key, from words "key=value"."""
     known: dict[str, set[str]] = {}
     for entry in cells(table):

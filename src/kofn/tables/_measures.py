@@ -17,9 +17,9 @@ from kofn.targets import Exactly, from_proportions
 Array = NDArray[Any]
 
 # Measures in the order in which they are shown, as people call them.
-WORDS = {
+MEASURE_NAMES = {
     "log_likelihood": "log-likelihood of a bag's label",
-    "log_likelihood_alike": "the same, were all rows alike",
+    "log_likelihood_baseline": "the same, baseline without features",
     "expected_count_error": "expected count is off by",
     "calibration_error": "calibration error of counts",
     "expected_count_in_interval": "expected count inside the bounds",
@@ -49,7 +49,7 @@ def measure(estimator: Any, X: Floats, y: Array, bag_of: Array | None) -> dict[s
         bag_of: (n,) number of each row's bag; None for PU.
 
     Returns:
-        LLP: log_likelihood (a bag), and with known counts log_likelihood_alike (had every row the share of positives
+        LLP: log_likelihood (a bag), and with known counts log_likelihood_baseline (had every row the share of positives
         of all these bags), expected_count_error and calibration_error. MIL: bag_accuracy and, with bags of both kinds,
         bag_auc. PU: among the unlabelled predicted_positive_share, mean_probability and the mixture they should have;
         and recall, the share of the labelled that are predicted positive.
@@ -93,11 +93,11 @@ def _counts(estimator: LLPClassifier, X: Floats, y: Array, bag_of: Array | None)
         return result | {"distance_to_observed": float((expected - counts).abs().mean())}
     whole = counts.round().long()
     # What features tell is measured from here: the law of a bag whose rows nothing tells apart.
-    alike = torch.full_like(logits, float(torch.logit(counts.sum() / bags.sizes.sum())))
+    baseline = torch.full_like(logits, float(torch.logit(counts.sum() / bags.sizes.sum())))
     known = estimator.label == "proportion"
     target = from_proportions(labels, bags.sizes, rounding=estimator.rounding) if known else Exactly(whole)
     return result | {
-        "log_likelihood_alike": -float(target.loss(alike, offsets=bags.offsets).mean()),
+        "log_likelihood_baseline": -float(target.loss(baseline, offsets=bags.offsets).mean()),
         "expected_count_error": metrics.expected_count_error(logits, whole, offsets=bags.offsets),
         "calibration_error": metrics.count_calibration(logits, whole, offsets=bags.offsets).error,
     }

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from kofn import _require
-from kofn.tables._files import PACKED, separator
+from kofn.tables._table_file import PACKED, separator
 
 
 def check_output(path: str | os.PathLike[str]) -> Path:
@@ -47,20 +47,20 @@ def write_table(path: str | os.PathLike[str], chunks: Iterable[Mapping[str, Any]
     pandas = _require.package("pandas", extra="train")
     target = check_output(path)
     packed = target.suffix if target.suffix in PACKED else ""
-    aside = target.with_name(f".{target.name}.{uuid4().hex[:8]}.new{packed}")
-    between = separator(target)
+    temporary = target.with_name(f".{target.name}.{uuid4().hex[:8]}.new{packed}")
+    delimiter = separator(target)
     rows = 0
     try:
         frames = (pandas.DataFrame(dict(chunk)) for chunk in chunks)
-        if between is None:
-            rows = _parquet(aside, frames)
+        if delimiter is None:
+            rows = _parquet(temporary, frames)
         else:
             for frame in frames:
-                frame.to_csv(aside, mode="a", sep=between, index=False, header=not rows)
+                frame.to_csv(temporary, mode="a", sep=delimiter, index=False, header=not rows)
                 rows += len(frame)
-        os.replace(aside, target)
+        os.replace(temporary, target)
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return rows
 
 

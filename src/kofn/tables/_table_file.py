@@ -48,7 +48,7 @@ class TableFile:
         self.path = Path(path)
         self.separator = separator(self.path)
         if not self.path.exists():
-            raise FileNotFoundError(f"{self.path}: there is no such file{_near(self.path)}. Check the path.")
+            raise FileNotFoundError(f"{self.path}: there is no such file{_similar_file(self.path)}. Check the path.")
         if self.path.is_dir():
             raise ValueError(f"{self.path} is a folder; a table is one file. Name a file in it.")
         if not self.path.stat().st_size:
@@ -62,8 +62,8 @@ class TableFile:
                 f'index=False)" (leave decimal out if numbers have a point).'
             )
 
-    def need(self, *names: str) -> None:
-        """Raise ValueError unless the columns are there; nothing but the header is read for it."""
+    def require_columns(self, *names: str) -> None:
+        """Require that the columns are there; nothing but the header is read for it."""
         for name in names:
             if name not in self.columns:
                 more = f" and {len(self.columns) - 12} more" if len(self.columns) > 12 else ""
@@ -72,10 +72,10 @@ class TableFile:
                 cure = f"Did you mean {close[0]!r}?" if close else "Check the name."
                 raise ValueError(f"{self.path} has no column {name!r}. {cure} Its columns are: {shown}.")
 
-    def names(self, said: str) -> list[str]:
+    def parse_columns(self, text: str) -> list[str]:
         """Columns from a list with commas; a column whose own name has a comma is itself."""
-        names = [said] if said in self.columns else [name.strip() for name in said.split(",") if name.strip()]
-        self.need(*names)
+        names = [text] if text in self.columns else [name.strip() for name in text.split(",") if name.strip()]
+        self.require_columns(*names)
         return names
 
     def text_columns(self, columns: Sequence[str]) -> set[str]:
@@ -151,8 +151,8 @@ class TableFile:
             ) from None
         except (ValueError, OSError) as error:
             kind = "Parquet" if self.separator is None else "CSV"
-            told = " ".join(str(error).split()).rstrip(".")
-            raise ValueError(f"{self.path} cannot be read as {kind}: {told}. Check the file.") from error
+            reason = " ".join(str(error).split()).rstrip(".")
+            raise ValueError(f"{self.path} cannot be read as {kind}: {reason}. Check the file.") from error
 
 
 def _all_numbers(frame: Any, columns: Sequence[str]) -> None:
@@ -175,7 +175,7 @@ def separator(path: Path) -> str | None:
     return SUFFIXES[suffix]
 
 
-def _near(path: Path) -> str:
+def _similar_file(path: Path) -> str:
     """A file of a similar name in the same folder."""
     try:
         close = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)

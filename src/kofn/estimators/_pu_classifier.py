@@ -11,9 +11,9 @@ import torch
 
 from kofn import _require, losses
 from kofn.batches import PUDataset
-from kofn.estimators._base import CountClassifier
-from kofn.estimators._labels import hold_out, two_classes
+from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._network import Module
+from kofn.estimators._row_labels import hold_out, two_classes
 from kofn.losses import mixture_proportion
 
 LOSSES = ("count", "expectation", "upu", "nnpu", "cvir")

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from kofn import _require
-from kofn.batches._data import Draw, require_labeled
+from kofn.batches._datasets import Draw, require_labeled
 
 
 class StepSampler(Sampler[Draw]):
@@ -60,23 +60,23 @@ class StepSampler(Sampler[Draw]):
         order = np.random.SeedSequence([self.seed, self.epoch]).generate_state(1, np.uint64)
         generator = torch.Generator().manual_seed(int(order[0] >> np.uint64(1)))
         for step in self._steps(generator):
-            total = sum(bags for _, bags in step)
-            for turn in range(self.accumulate):
-                mine = turn * self.processes + self.process
-                draw, bags = step[mine] if mine < len(step) else (step[0][0], 0)
-                yield draw._replace(share=bags / total)
+            total = sum(n_bags for _, n_bags in step)
+            for batch in range(self.accumulate):
+                position = batch * self.processes + self.process
+                draw, n_bags = step[position] if position < len(step) else (step[0][0], 0)
+                yield draw._replace(share=n_bags / total)
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @property
-    def parts(self) -> int:
+    def batches_per_step(self) -> int:
         """Batches of a step."""
         return self.processes * self.accumulate
 
     @abstractmethod
     def _steps(self, generator: torch.Generator) -> Iterator[list[tuple[Draw, int]]]:
-        """For each step its draws, at most `parts`, each with its number of bags."""
+        """For each step its draws, at most `batches_per_step`, each with its number of bags."""
 
     def _order(self, length: int, generator: torch.Generator) -> Tensor:
         return torch.randperm(length, generator=generator) if self.shuffle else torch.arange(length)
@@ -111,23 +111,25 @@ class BagSampler(StepSampler):
         self.bags, self.instances = bags, instances
         self._batches = 0
         if instances is not None:
-            self._batches = most_batches(self.sizes, instances) if self.shuffle else len(cut(self.sizes, instances, 1))
+            fixed = 0 if self.shuffle else len(batch_ends(self.sizes, instances, 1))
+            self._batches = fixed or max_batches(self.sizes, instances)
 
     def __len__(self) -> int:
-        steps = -(-len(self.sizes) // self.bags) if self.bags is not None else -(-self._batches // self.parts)
-        return steps * self.accumulate
+        if self.bags is not None:
+            return -(-len(self.sizes) // self.bags) * self.accumulate
+        return -(-self._batches // self.batches_per_step) * self.accumulate
 
     def _steps(self, generator: torch.Generator) -> Iterator[list[tuple[Draw, int]]]:
         order = self._order(len(self.sizes), generator)
         if self.bags is not None:
             for step in order.split(self.bags):
-                parts = step.tensor_split(min(self.parts, len(step)))
+                parts = step.tensor_split(min(self.batches_per_step, len(step)))
                 yield [(Draw(part), len(part)) for part in parts]
             return
-        ends = cut(self.sizes[order.numpy()], int(self.instances or 0), self._batches)
+        ends = batch_ends(self.sizes[order.numpy()], int(self.instances or 0), self._batches)
         batches = [(Draw(part), len(part)) for part in order.tensor_split(ends[:-1].tolist())]
-        for start in range(0, len(batches), self.parts):
-            yield batches[start : start + self.parts]
+        for start in range(0, len(batches), self.batches_per_step):
+            yield batches[start : start + self.batches_per_step]
 
 
 class PUSampler(StepSampler):
@@ -156,27 +158,30 @@ class PUSampler(StepSampler):
         _require.whole_number("size", size, low=1)
         if positives is not None:
             _require.whole_number("positives", positives, low=1)
-        self.known, self.unknown = labeled.nonzero().flatten(), (~labeled).nonzero().flatten()
-        self.bags = -(-len(self.unknown) // size)
-        self.positives = min(size, len(self.known)) if positives is None else positives
+        self.labeled_index, self.unlabeled_index = labeled.nonzero().flatten(), (~labeled).nonzero().flatten()
+        self.n_bags = -(-len(self.unlabeled_index) // size)
+        self.positives = min(size, len(self.labeled_index)) if positives is None else positives
 
     def __len__(self) -> int:
-        return -(-self.bags // self.parts) * self.accumulate
+        return -(-self.n_bags // self.batches_per_step) * self.accumulate
 
     def _steps(self, generator: torch.Generator) -> Iterator[list[tuple[Draw, int]]]:
-        unknown = self.unknown[self._order(len(self.unknown), generator)].tensor_split(self.bags)
-        rounds = -(-self.bags * self.positives // len(self.known))
-        known = torch.cat([self.known[self._order(len(self.known), generator)] for _ in range(rounds)])
+        unlabeled = self.unlabeled_index[self._order(len(self.unlabeled_index), generator)].tensor_split(self.n_bags)
+        rounds = -(-self.n_bags * self.positives // len(self.labeled_index))
+        orders = [self._order(len(self.labeled_index), generator) for _ in range(rounds)]
+        labeled = self.labeled_index[torch.cat(orders)]
         draws = [
             (Draw(torch.cat([positive, bag]), positives=len(positive)), 1)
-            for positive, bag in zip(known.split(self.positives), unknown, strict=False)
+            for positive, bag in zip(labeled.split(self.positives), unlabeled, strict=False)
         ]
-        for start in range(0, len(draws), self.parts):
-            yield draws[start : start + self.parts]
+        for start in range(0, len(draws), self.batches_per_step):
+            yield draws[start : start + self.batches_per_step]
 
 
-def cut(sizes: np.ndarray[Any, np.dtype[np.int64]], most: int, batches: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Ends of consecutive batches of at most `most` instances, filled one after the other.
+def batch_ends(
+    sizes: np.ndarray[Any, np.dtype[np.int64]], max_instances: int, batches: int
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Ends of consecutive batches of at most `max_instances` instances, filled one after the other.
 
     If they are fewer than `batches`, those with the most bags are halved until they are as many.
     """
@@ -184,7 +189,7 @@ def cut(sizes: np.ndarray[Any, np.dtype[np.int64]], most: int, batches: int) -> 
     stops: list[int] = []
     while not stops or stops[-1] < len(sizes):
         start = stops[-1] if stops else 0
-        full = int(np.searchsorted(ends, (ends[start - 1] if start else 0) + most, side="right"))
+        full = int(np.searchsorted(ends, (ends[start - 1] if start else 0) + max_instances, side="right"))
         stops.append(max(full, start + 1))
     # The fullest first (by number of bags), until there are enough.
     heap = [(start - stop, start, stop) for start, stop in zip([0, *stops], stops, strict=False)]
@@ -197,18 +202,18 @@ def cut(sizes: np.ndarray[Any, np.dtype[np.int64]], most: int, batches: int) -> 
     return np.sort(np.array([stop for _, _, stop in heap], dtype=np.int64))
 
 
-def most_batches(sizes: np.ndarray[Any, np.dtype[np.int64]], most: int) -> int:
-    """How many batches of at most `most` instances bags of these sizes can need, in any order.
+def max_batches(sizes: np.ndarray[Any, np.dtype[np.int64]], max_instances: int) -> int:
+    """How many batches of at most `max_instances` instances bags of these sizes can need, in any order.
 
-    A batch is closed because the next bag does not fit. So two neighbouring batches have more than `most` together, and
-    of all instances T there are at most 2 ceil(T / most) - 1 batches. Or take some of the bags, of at most s instances
-    each and t in all, and call the other c large. At most c batches have a large bag, and at most c others are closed
-    before one. The rest are closed before a bag of at most s and so have at least most - s + 1, but for the last, which
-    has one or more: at most 2 c + ceil(t / (most - s + 1)) batches.
+    Write m for `max_instances`. A batch is closed because the next bag does not fit. So two neighbouring batches have
+    more than m together, and of all instances T there are at most 2 ceil(T / m) - 1 batches. Or take some of the bags,
+    of at most s instances each and t in all, and call the other c large. At most c batches have a large bag, and at
+    most c others are closed before one. The rest are closed before a bag of at most s and so have at least m - s + 1,
+    but for the last, which has one or more: at most 2 c + ceil(t / (m - s + 1)) batches.
     """
     unit = int(np.gcd.reduce(sizes))  # bags of 10 fill 200 of 209
-    sizes, most = sizes // unit, max(most // unit, 1)
-    small = np.sort(sizes[sizes <= most])
+    sizes, max_instances = sizes // unit, max(max_instances // unit, 1)
+    small = np.sort(sizes[sizes <= max_instances])
     large = len(sizes) - np.arange(1, len(small) + 1)
-    by_size = 2 * large - (-small.cumsum() // (most - small + 1))
-    return min(len(sizes), 2 * -(-int(sizes.sum()) // most) - 1, int(by_size.min(initial=len(sizes))))
+    by_size = 2 * large - (-small.cumsum() // (max_instances - small + 1))
+    return min(len(sizes), 2 * -(-int(sizes.sum()) // max_instances) - 1, int(by_size.min(initial=len(sizes))))

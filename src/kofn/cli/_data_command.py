@@ -13,7 +13,7 @@ from kofn.cli._app import PLAIN, as_json
 app = typer.Typer(help="Data sets: which there are, and getting them.", **PLAIN)
 
 # Name, what it is, and whether it is a table.
-SETS = {
+DATASETS = {
     "adult": ("does a person earn more than 50,000 dollars? 48,842 rows, 108 features", True),
     "magic": ("is a telescope's image a gamma ray? 19,020 rows, 10 features", True),
     "digits": ("scikit-learn's digits, 5 to 9 positive; comes with it, 1,797 rows, 64 features", True),
@@ -33,9 +33,9 @@ def list_sets(json: options.Json = False) -> None:
       kofn data list
     """  # noqa: D301  # \b keeps the lines of the example
     if json:
-        as_json({name: {"about": about, "table": table} for name, (about, table) in SETS.items()})
+        as_json({name: {"about": about, "table": table} for name, (about, table) in DATASETS.items()})
         return
-    for name, (about, table) in SETS.items():
+    for name, (about, table) in DATASETS.items():
         typer.echo(f"{name:<15}{'table ' if table else 'images'}  {about}")
 
 
@@ -61,9 +61,9 @@ def get(
       kofn data get adult --bag-size 8 -o adult.csv
       kofn fit llp adult.csv --bag bag --label proportion --drop truth -o model
     """  # noqa: D301  # \b keeps the lines of the example
-    if name not in SETS:
-        raise ValueError(f"there is no data set {name!r}; there are {', '.join(SETS)}.")
-    if output is not None and not SETS[name][1]:
+    if name not in DATASETS:
+        raise ValueError(f"there is no data set {name!r}; there are {', '.join(DATASETS)}.")
+    if output is not None and not DATASETS[name][1]:
         raise ValueError(f"{name} is images, so it is no table to write. Leave -o out, and load it in Python.")
     if output is None and bag_size is not None:
         raise ValueError("--bag-size is about the table that is written: name it with -o.")
@@ -76,9 +76,9 @@ def get(
         data = _write(data, output, bag_size, seed)
     rows = len(data.instances)
     shape = list(data.instances.shape[1:])
-    told = {"name": name, "rows": rows, "shape": shape, "classes": list(data.classes)}
+    summary = {"name": name, "rows": rows, "shape": shape, "classes": list(data.classes)}
     if json:
-        as_json(told | ({"output": str(output)} if output else {}))
+        as_json(summary | ({"output": str(output)} if output else {}))
     else:
         where = f" written to {output}" if output else ""
         typer.echo(f"{name}: {rows:,} rows of {' x '.join(map(str, shape))}, {', '.join(data.classes)}{where}")
@@ -103,12 +103,12 @@ def _write(data: Any, output: Path, bag_size: int | None, seed: int) -> Any:
     from kofn.datasets import make_llp_bags
     from kofn.tables import write_table
 
-    beside: dict[str, Any] = {}
+    bag_columns: dict[str, Any] = {}
     if bag_size is not None:
         task = make_llp_bags(data.labels, bag_size=bag_size, generator=torch.Generator().manual_seed(seed))
         data = data.select(task.bags.index)
         bag = torch.arange(len(task.bags)).repeat_interleave(task.bags.sizes)
-        beside = {"bag": bag.numpy(), "proportion": task.proportions[bag].numpy()}
+        bag_columns = {"bag": bag.numpy(), "proportion": task.proportions[bag].numpy()}
     features = dict(zip(data.features, data.instances.numpy().T, strict=True))
-    write_table(output, [beside | features | {"truth": data.labels.numpy()}])
+    write_table(output, [bag_columns | features | {"truth": data.labels.numpy()}])
     return data

@@ -14,9 +14,9 @@ from kofn.bags import Bags
 from kofn.counts import log_count_distribution
 from kofn.metrics import bag_scores
 from kofn.models import AttentionMIL
-from kofn.tables._files import TableFile
-from kofn.tables._model import TableModel
-from kofn.tables._reading import encoded, read_side
+from kofn.tables._reading import encode_table, read_metadata
+from kofn.tables._table_file import TableFile
+from kofn.tables._table_model import TableModel
 from kofn.tables._writing import check_output, write_table
 
 LEVEL = 0.9
@@ -36,12 +36,12 @@ def predict_rows(
     """
     check_output(output)
     file = TableFile(data)
-    file.need(*model.encoder.columns)
-    kept = [] if keep is None else file.names(keep)
+    file.require_columns(*model.encoder.columns)
+    kept = [] if keep is None else file.parse_columns(keep)
 
     def chunks() -> Iterator[dict[str, Any]]:
-        for logits, beside in model.scores(file, beside=kept):
-            yield {**beside, "probability": torch.sigmoid(torch.from_numpy(logits)).numpy()}
+        for logits, other_columns in model.scores(file, other_columns=kept):
+            yield {**other_columns, "probability": torch.sigmoid(torch.from_numpy(logits)).numpy()}
 
     return write_table(output, chunks())
 
@@ -57,19 +57,19 @@ def predict_bags(model: TableModel, data: str | os.PathLike[str], output: str | 
     """
     check_output(output)
     file = TableFile(data)
-    file.need(bag, *model.encoder.columns)
-    side = read_side(file, bag)
-    bags = Bags.from_ids(side.bag_of)
-    names = {bag: np.array(side.names, dtype=object)}
+    file.require_columns(bag, *model.encoder.columns)
+    metadata = read_metadata(file, bag)
+    bags = Bags.from_ids(metadata.bag_of)
+    names = {bag: np.array(metadata.bag_names, dtype=object)}
     if isinstance(model.estimator.network_, AttentionMIL):  # it judges bags as a whole, and has no law of counts
-        matrix = encoded(file, model.encoder, rows=side.rows)
-        positive = model.estimator.predict_bag_proba(matrix, side.bag_of)[:, 1]
-        return write_table(output, [names | {"size": side.sizes, "at_least_one": positive}])
+        matrix = encode_table(file, model.encoder, rows=metadata.rows)
+        positive = model.estimator.predict_bag_proba(matrix, metadata.bag_of)[:, 1]
+        return write_table(output, [names | {"size": metadata.sizes, "at_least_one": positive}])
     logits = np.concatenate([part for part, _ in model.scores(file)])
-    return write_table(output, [names | laws(torch.from_numpy(logits)[bags.index], bags.offsets)])
+    return write_table(output, [names | count_summaries(torch.from_numpy(logits)[bags.index], bags.offsets)])
 
 
-def laws(logits: torch.Tensor, offsets: torch.Tensor) -> dict[str, NDArray[Any]]:
+def count_summaries(logits: torch.Tensor, offsets: torch.Tensor) -> dict[str, NDArray[Any]]:
     """The law of each bag's count in numbers.
 
     Args:
@@ -82,8 +82,9 @@ def laws(logits: torch.Tensor, offsets: torch.Tensor) -> dict[str, NDArray[Any]]
 
     Examples:
         >>> import torch
-        >>> from kofn.tables import laws
-        >>> {name: values.tolist() for name, values in laws(torch.zeros(4).double(), torch.tensor([0, 4])).items()}
+        >>> from kofn.tables import count_summaries
+        >>> found = count_summaries(torch.zeros(4).double(), torch.tensor([0, 4]))
+        >>> {name: values.tolist() for name, values in found.items()}
         {'size': [4], 'mean': [2.0], 'low': [0], 'high': [4], 'at_least_one': [0.9375]}
     """
     sizes = offsets.diff()
@@ -92,15 +93,15 @@ def laws(logits: torch.Tensor, offsets: torch.Tensor) -> dict[str, NDArray[Any]]
     for start, end in _blocks(sizes):
         part = offsets[start : end + 1]
         here = part - part[0]
-        law = log_count_distribution(logits[part[0] : part[-1]], offsets=here).exp()
+        probabilities = log_count_distribution(logits[part[0] : part[-1]], offsets=here).exp()
         # Bag j of the block has its counts from here[j] + j on; sums start anew in each bag.
         first = here[:-1] + torch.arange(end - start)
         bag = torch.arange(end - start).repeat_interleave(sizes[start:end] + 1)
-        below = law.cumsum(0) - law  # over the block
+        below = probabilities.cumsum(0) - probabilities  # over the block
         below = below - below[first][bag]  # P(S < s)
         counts = Bags.from_sizes(sizes[start:end] + 1)
-        low = counts.sum(below + law < tail - 1e-12)  # how many s have P(S <= s) < tail
-        high = counts.sum(below + law < 1 - tail - 1e-12)
+        low = counts.sum(below + probabilities < tail - 1e-12)  # how many s have P(S <= s) < tail
+        high = counts.sum(below + probabilities < 1 - tail - 1e-12)
         ends.append(torch.stack([low, torch.minimum(high, sizes[start:end])], 1))
     bounds = torch.cat(ends)
     return {

@@ -11,7 +11,7 @@ import torch
 from sklearn import config_context
 from sklearn.model_selection import GridSearchCV, GroupKFold, check_cv
 
-from kofn.estimators._labels import bags_of
+from kofn.estimators._row_labels import bags_of
 
 
 def search(estimator: Any, param_grid: Any, X: Any, y: Any, groups: Any, *, cv: Any = 5, **options: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn import _require
-from kofn.tables._reading import Side
+from kofn.tables._reading import RowMetadata
 
 Kind = Literal["proportion", "count", "interval"]
 Array = NDArray[Any]
@@ -42,8 +42,8 @@ def numbers(values: Any, where: Column) -> NDArray[np.float64]:
     if len(odd):
         row = int(odd[0])
         raise ValueError(
-            f"{where}: row {row + 1} has {_shown(values.iloc[row])}, which must be a number, such as 0.37 or 37 %. "
-            f"Correct it, or leave its bag out."
+            f"{where}: row {row + 1} has {_format_value(values.iloc[row])}, which must be a number, such as 0.37 or "
+            f"37 %. Correct it, or leave its bag out."
         )
     return result
 
@@ -61,56 +61,57 @@ def binary(values: Any, where: Column, *, positive: str | None, missing: bool = 
     Raises:
         ValueError: other values; a missing one.
     """
-    hole = values.isna().to_numpy()
-    if hole.any() and not missing:
-        raise ValueError(f"{where}: row {int(hole.argmax()) + 1} has no value. Leave such rows out.")
+    is_missing = values.isna().to_numpy()
+    if is_missing.any() and not missing:
+        raise ValueError(f"{where}: row {int(is_missing.argmax()) + 1} has no value. Leave such rows out.")
     texts = values.astype(str).str.strip()
     if positive is not None:
-        chosen = (texts == positive).to_numpy() & ~hole
+        chosen = (texts == positive).to_numpy() & ~is_missing
         if not chosen.any():
-            seen = ", ".join(repr(text) for text in texts[~hole].unique()[:5])
+            seen = ", ".join(repr(text) for text in texts[~is_missing].unique()[:5])
             raise ValueError(f"{where} never has the value {positive!r} that --positive names; it has {seen}.")
         return np.asarray(chosen, np.int64)
     coded = _to_numbers(values)
     lower = texts.str.lower()
     coded = np.where(lower.isin(TRUE).to_numpy(), 1.0, np.where(lower.isin(FALSE).to_numpy(), 0.0, coded))
-    coded[hole] = 0.0
+    coded[is_missing] = 0.0
     odd = np.flatnonzero(~np.isin(coded, (-1.0, 0.0, 1.0)))
-    if len(odd) or {-1.0, 0.0} <= set(np.unique(coded[~hole])):
+    if len(odd) or {-1.0, 0.0} <= set(np.unique(coded[~is_missing])):
         example = values.iloc[int(odd[0])] if len(odd) else "-1, 0 and 1"
         raise ValueError(
-            f"{where} must have two values, 0 and 1; it has {_shown(example)}. Say which value is the positive one: "
-            f"--positive VALUE."
+            f"{where} must have two values, 0 and 1; it has {_format_value(example)}. Say which value is the positive "
+            f"one: --positive VALUE."
         )
     return np.asarray(coded == 1.0, np.int64)
 
 
-def bag_values(values: Array, side: Side, where: Column) -> Array:
+def bag_values(values: Array, metadata: RowMetadata, where: Column) -> Array:
     """The value of each bag, from the one that all its rows repeat: (rows, ...) to (bags, ...).
 
     Raises:
         ValueError: a bag with two.
     """
-    of_bag: Array = values[side.first]
-    differ = (values != of_bag[side.bag_of]).reshape(len(values), -1).any(1)
+    of_bag: Array = values[metadata.first_rows]
+    differ = (values != of_bag[metadata.bag_of]).reshape(len(values), -1).any(1)
     if differ.any():
         row = int(differ.argmax())
-        bag = int(side.bag_of[row]) if side.bag_of is not None else 0
+        bag = int(metadata.bag_of[row]) if metadata.bag_of is not None else 0
         one, other = np.atleast_1d(of_bag[bag]).tolist(), np.atleast_1d(values[row]).tolist()
         raise ValueError(
-            f"{where}: bag {side.names[bag]!r} has two labels, {_listed(one)} and {_listed(other)} (row {row + 1}). A "
-            f"label says something of its whole bag, and all rows of the bag repeat it."
+            f"{where}: bag {metadata.bag_names[bag]!r} has two labels, {_format_labels(one)} and "
+            f"{_format_labels(other)} (row {row + 1}). A label says something of its whole bag, and all rows of "
+            f"the bag repeat it."
         )
     return of_bag
 
 
 def count_labels(
-    side: Side, columns: list[str], path: Any, *, kind: str | None, noise: Any, rounding: str
+    metadata: RowMetadata, columns: list[str], path: Any, *, kind: str | None, noise: Any, rounding: str
 ) -> tuple[Array, Kind]:
     """The label of each row's bag for `LLPClassifier`, and of what kind it is.
 
     Args:
-        side: the label columns and the bags.
+        metadata: the label columns and the bags.
         columns: names of the label columns, two for an interval.
         path: of the file, for errors.
         kind: "proportion", "count" or "interval"; None where the values tell.
@@ -128,30 +129,30 @@ def count_labels(
             f"--label must name one column, or two for an interval, --label LOW,HIGH; got {', '.join(columns)}."
         )
     where = Column(path, ",".join(columns))
-    y = np.column_stack([numbers(side.columns[name], Column(path, name)) for name in columns])
-    labels = bag_values(y, side, where)
+    y = np.column_stack([numbers(metadata.columns[name], Column(path, name)) for name in columns])
+    labels = bag_values(y, metadata, where)
     if interval:
-        _intervals(labels, side, where)
+        _intervals(labels, metadata, where)
         return y, "interval"
     found: Kind = "count" if kind == "count" else "proportion"
     if kind is None:
-        found = "count" if noise is not None else _deduced(labels[:, 0], side, where)
+        found = "count" if noise is not None else _infer_kind(labels[:, 0], metadata, where)
     if noise is None:
-        (_counts if found == "count" else _proportions)(labels[:, 0], side, where, rounding)
+        (_counts if found == "count" else _proportions)(labels[:, 0], metadata, where, rounding)
     return y[:, 0], found
 
 
-def _deduced(labels: Array, side: Side, where: Column) -> Kind:
+def _infer_kind(labels: Array, metadata: RowMetadata, where: Column) -> Kind:
     """Whether labels are proportions or counts."""
     whole = labels == np.round(labels)
     if (whole & (labels > 1)).any() and whole.all():
-        if labels.max() <= 100 < side.sizes.min():  # as counts they would pass, and teach something else
+        if labels.max() <= 100 < metadata.sizes.min():  # as counts they would pass, and teach something else
             raise ValueError(
                 f"{where} has whole numbers up to {labels.max():g}, and every bag has more than 100 rows: counts or "
                 f"percentages? Say --label-kind count, or divide by 100 (or write the sign: 37 %)."
             )
         return "count"
-    if (labels <= 1).all() and (not whole.all() or (side.sizes == 1).all()):
+    if (labels <= 1).all() and (not whole.all() or (metadata.sizes == 1).all()):
         return "proportion"
     if whole.all():
         raise ValueError(
@@ -161,43 +162,43 @@ def _deduced(labels: Array, side: Side, where: Column) -> Kind:
     return "proportion"  # which says what is wrong with it
 
 
-def _proportions(labels: Array, side: Side, where: Column, rounding: str) -> None:
+def _proportions(labels: Array, metadata: RowMetadata, where: Column, rounding: str) -> None:
     odd = np.flatnonzero((labels < 0) | (labels > 1))
     if len(odd):
         bag = int(odd[0])
         raise ValueError(
-            f"{where}: bag {side.names[bag]!r} has the proportion {labels[bag]:g}, which must lie between 0 and 1. "
-            f"Divide percentages by 100; counts with noise go with --noise laplace:SCALE."
+            f"{where}: bag {metadata.bag_names[bag]!r} has the proportion {labels[bag]:g}, which must lie between 0 "
+            f"and 1. Divide percentages by 100; counts with noise go with --noise laplace:SCALE."
         )
-    exact = labels * side.sizes
-    odd = np.flatnonzero(np.abs(exact - np.round(exact)) > np.minimum(np.finfo(np.float64).eps * side.sizes, 0.1))
+    exact = labels * metadata.sizes
+    odd = np.flatnonzero(np.abs(exact - np.round(exact)) > np.minimum(np.finfo(np.float64).eps * metadata.sizes, 0.1))
     if len(odd) and rounding == "error":
         bag = int(odd[0])
         raise ValueError(
-            f"{where}: bag {side.names[bag]!r} has {side.sizes[bag]} rows and the proportion {labels[bag]:g}, which "
-            f"would be {exact[bag]:g} positives, no whole number. If proportions were rounded, say --rounding nearest "
-            f"or --rounding spread."
+            f"{where}: bag {metadata.bag_names[bag]!r} has {metadata.sizes[bag]} rows and the proportion "
+            f"{labels[bag]:g}, which would be {exact[bag]:g} positives, no whole number. If proportions "
+            f"were rounded, say --rounding nearest or --rounding spread."
         )
 
 
-def _counts(labels: Array, side: Side, where: Column, _: str) -> None:
-    odd = np.flatnonzero((labels < 0) | (labels > side.sizes) | (labels != np.round(labels)))
+def _counts(labels: Array, metadata: RowMetadata, where: Column, _: str) -> None:
+    odd = np.flatnonzero((labels < 0) | (labels > metadata.sizes) | (labels != np.round(labels)))
     if len(odd):
         bag = int(odd[0])
         raise ValueError(
-            f"{where}: bag {side.names[bag]!r} has {side.sizes[bag]} rows and the count {labels[bag]:g}, which must be "
-            f"a whole number from 0 to {side.sizes[bag]}. Check the bag column; divide percentages by 100 (or write "
-            f"the sign: 37 %); say --noise if noise was added."
+            f"{where}: bag {metadata.bag_names[bag]!r} has {metadata.sizes[bag]} rows and the count {labels[bag]:g}, "
+            f"which must be a whole number from 0 to {metadata.sizes[bag]}. Check the bag column; divide percentages "
+            f"by 100 (or write the sign: 37 %); say --noise if noise was added."
         )
 
 
-def _intervals(bounds: Array, side: Side, where: Column) -> None:
+def _intervals(bounds: Array, metadata: RowMetadata, where: Column) -> None:
     low, high = bounds.T
-    odd = np.flatnonzero((low > high) | (high < 0) | (low > side.sizes) | (bounds != np.round(bounds)).any(1))
+    odd = np.flatnonzero((low > high) | (high < 0) | (low > metadata.sizes) | (bounds != np.round(bounds)).any(1))
     if len(odd):
         bag = int(odd[0])
         raise ValueError(
-            f"{where}: bag {side.names[bag]!r} has {side.sizes[bag]} rows and the interval {low[bag]:g} to "
+            f"{where}: bag {metadata.bag_names[bag]!r} has {metadata.sizes[bag]} rows and the interval {low[bag]:g} to "
             f"{high[bag]:g}, which must be whole counts, the lower one first, that such a bag can have."
         )
 
@@ -209,9 +210,9 @@ def _to_numbers(values: Any) -> NDArray[np.float64]:
     return result.copy()
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "no value" if value is None or value != value else repr(value) if isinstance(value, str) else f"{value}"
 
 
-def _listed(values: list[Any]) -> str:
+def _format_labels(values: list[Any]) -> str:
     return " to ".join(f"{value:g}" for value in values)

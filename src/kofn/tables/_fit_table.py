@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
-from kofn.tables._files import TableFile
-from kofn.tables._labels import Column, bag_values, binary, count_labels
+from kofn.tables._label_columns import Column, bag_values, binary, count_labels
 from kofn.tables._measures import measure
-from kofn.tables._model import TableModel, Task
-from kofn.tables._reading import Side, encoded, fit_encoder, read_side
+from kofn.tables._reading import RowMetadata, encode_table, fit_encoder, read_metadata
+from kofn.tables._table_file import TableFile
+from kofn.tables._table_model import TableModel, Task
 
 
 def fit_table(
@@ -29,7 +29,7 @@ def fit_table(
     label_kind: str | None = None,
     positive: str | None = None,
     max_categories: int = 256,
-    tell: Callable[[str], None] = lambda _: None,
+    on_stage: Callable[[str], None] = lambda _: None,
 ) -> TableModel:
     """Train an estimator on a CSV or Parquet file.
 
@@ -46,7 +46,7 @@ def fit_table(
         label_kind: of LLP: "proportion", "count", "interval"; None where the values tell.
         positive: the value of a label that means positive, for MIL and PU.
         max_categories: a text column with more is refused.
-        tell: called with what is being done.
+        on_stage: called with what is being done.
 
     Returns:
         The model, not yet saved.
@@ -83,36 +83,36 @@ def fit_table(
         >>> here.cleanup()
     """
     file = TableFile(path)
-    labels = file.names(label)
+    labels = file.parse_columns(label)
     if bag is not None:
-        file.need(bag)
+        file.require_columns(bag)
     columns = _features(file, features, drop, [*labels, *([] if bag is None else [bag])])
-    tell("reading bags and labels")
-    side = read_side(file, bag, labels)
-    y = _labels(estimator, side, labels, file, label_kind, positive)
-    tell(f"looking at {len(columns)} columns")
+    on_stage("reading bags and labels")
+    metadata = read_metadata(file, bag, labels)
+    y = _labels(estimator, metadata, labels, file, label_kind, positive)
+    on_stage(f"looking at {len(columns)} columns")
     encoder = fit_encoder(file, columns, max_categories=max_categories)
-    tell(f"encoding {side.rows:,} rows")
-    matrix = encoded(file, encoder, rows=side.rows)
-    tell("training")
+    on_stage(f"encoding {metadata.rows:,} rows")
+    matrix = encode_table(file, encoder, rows=metadata.rows)
+    on_stage("training")
     start = time.monotonic()
     if isinstance(estimator, PUClassifier):
         estimator.fit(matrix, y)
     else:
-        estimator.fit(matrix, y, groups=side.bag_of)
+        estimator.fit(matrix, y, groups=metadata.bag_of)
     seconds = time.monotonic() - start
-    tell("measuring")
-    rows, on = _held_out(estimator, side)
+    on_stage("measuring")
+    rows, on = _held_out(estimator, metadata)
     validation: dict[str, Any] = {"on": on, "rows": int(rows.sum())}
-    bag_of = None if side.bag_of is None else side.bag_of[rows]
+    bag_of = None if metadata.bag_of is None else metadata.bag_of[rows]
     if bag_of is not None:
         validation["bags"] = len(np.unique(bag_of))
     validation |= measure(estimator, matrix[rows], y[rows], bag_of)
     data = {
         "file": str(path),
-        "rows": side.rows,
-        "bags": len(side.names) or None,
-        "sizes": [int(side.sizes.min()), int(side.sizes.max())] if bag is not None else None,
+        "rows": metadata.rows,
+        "bags": len(metadata.bag_names) or None,
+        "sizes": [int(metadata.sizes.min()), int(metadata.sizes.max())] if bag is not None else None,
         "columns": columns,
     }
     return TableModel(estimator, encoder, _task(estimator), bag, labels, positive, data, validation, seconds)
@@ -124,11 +124,11 @@ def _task(estimator: LLPClassifier | MILClassifier | PUClassifier) -> Task:
     return "mil" if isinstance(estimator, MILClassifier) else "pu"
 
 
-def _features(file: TableFile, said: str | None, drop: Sequence[str], taken: Sequence[str]) -> list[str]:
+def _features(file: TableFile, features: str | None, drop: Sequence[str], taken: Sequence[str]) -> list[str]:
     """Columns to learn from: never a bag or a label."""
-    dropped = {name for entry in drop for name in file.names(entry)}
-    if said is not None:
-        chosen = file.names(said)
+    dropped = {name for entry in drop for name in file.parse_columns(entry)}
+    if features is not None:
+        chosen = file.parse_columns(features)
         for name in chosen:
             if name in taken:
                 raise ValueError(f"{file.path}: column {name!r} is the bag or the label, so it cannot be a feature.")
@@ -141,27 +141,29 @@ def _features(file: TableFile, said: str | None, drop: Sequence[str], taken: Seq
 
 
 def _labels(
-    estimator: Any, side: Side, labels: list[str], file: TableFile, kind: str | None, positive: str | None
+    estimator: Any, metadata: RowMetadata, labels: list[str], file: TableFile, kind: str | None, positive: str | None
 ) -> NDArray[Any]:
     """Labels of the rows as the estimator's `fit` takes them."""
     if isinstance(estimator, LLPClassifier):
-        y, found = count_labels(side, labels, file.path, kind=kind, noise=estimator.noise, rounding=estimator.rounding)
+        y, found = count_labels(
+            metadata, labels, file.path, kind=kind, noise=estimator.noise, rounding=estimator.rounding
+        )
         estimator.set_params(label=found)
         return y
-    return class_labels(estimator, side, labels, file, positive)
+    return class_labels(estimator, metadata, labels, file, positive)
 
 
 def class_labels(
-    estimator: Any, side: Side, labels: list[str], file: TableFile, positive: str | None
+    estimator: Any, metadata: RowMetadata, labels: list[str], file: TableFile, positive: str | None
 ) -> NDArray[np.int64]:
     """Labels 0 and 1 of MIL, the same on all rows of a bag, or of PU, where a missing label is none."""
     if len(labels) != 1:
         raise ValueError(f"--label must name one column; got {', '.join(labels)}.")
     where = Column(file.path, labels[0])
     of_bags = isinstance(estimator, MILClassifier)
-    y = binary(side.columns[labels[0]], where, positive=positive, missing=not of_bags)
+    y = binary(metadata.columns[labels[0]], where, positive=positive, missing=not of_bags)
     if of_bags:
-        bag_values(y, side, where)
+        bag_values(y, metadata, where)
     elif y.all() or not y.any():
         raise ValueError(
             f"{where} must have labelled positives (1) and unlabelled rows (0, -1 or empty); all {len(y)} rows are "
@@ -170,10 +172,10 @@ def class_labels(
     return y
 
 
-def _held_out(estimator: Any, side: Side) -> tuple[NDArray[np.bool_], str]:
+def _held_out(estimator: Any, metadata: RowMetadata) -> tuple[NDArray[np.bool_], str]:
     """The rows to measure on."""
-    held = np.zeros(side.rows if side.bag_of is None else len(side.names), dtype=bool)
+    held = np.zeros(metadata.rows if metadata.bag_of is None else len(metadata.bag_names), dtype=bool)
     held[estimator.held_out_] = True
     if not held.any():
-        return np.ones(side.rows, dtype=bool), "training data"
-    return held if side.bag_of is None else held[side.bag_of], "held-out data"
+        return np.ones(metadata.rows, dtype=bool), "training data"
+    return held if metadata.bag_of is None else held[metadata.bag_of], "held-out data"

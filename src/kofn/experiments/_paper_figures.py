@@ -14,7 +14,7 @@ import numpy as np
 
 from kofn import _require
 from kofn.experiments._cells import FEW_BAGS, METHODS
-from kofn.experiments._records import gathered
+from kofn.experiments._records import load_records
 from kofn.experiments._summary import summary
 
 SIDE = 28  # pixels of a digit's side
@@ -63,15 +63,15 @@ def _pyplot() -> Any:
     return _require.package("matplotlib.pyplot", extra="experiments")
 
 
-def _shown(results: str | os.PathLike[str], preset: str, figure: str) -> dict[str, dict[str, Any]]:
+def _numbers_of(results: str | os.PathLike[str], preset: str, figure: str) -> dict[str, dict[str, Any]]:
     """The numbers of a figure by method, of the first seed."""
-    records = [r for r in gathered(results, "figures") if r["cell"]["figure"] == figure and r["preset"] == preset]
+    records = [r for r in load_records(results, "figures") if r["cell"]["figure"] == figure and r["preset"] == preset]
     return {record["method"]: record["metrics"] for record in sorted(records, key=lambda r: -r["seed"])}
 
 
 def dynamic_programming(pyplot: Any, results: Any, preset: str) -> Any:
     """The law of the count of the first 0, 1, 2, 3 instances, a row each."""
-    shown = _shown(results, preset, "dynamic-programming").get("CL")
+    shown = _numbers_of(results, preset, "dynamic-programming").get("CL")
     if shown is None:
         return None
     laws, probabilities = shown["laws"], shown["probabilities"]
@@ -109,7 +109,7 @@ def small_data(pyplot: Any, results: Any, preset: str) -> Any:
 
 def nines_in_a_bag(pyplot: Any, results: Any, preset: str) -> Any:
     """The images of a test bag with their probabilities to be a nine; those above one half framed."""
-    shown = _shown(results, preset, "test-bag").get("CL")
+    shown = _numbers_of(results, preset, "test-bag").get("CL")
     if shown is None:
         return None
     pixels = np.frombuffer(zlib.decompress(base64.b64decode(shown["images"])), np.uint8).reshape(-1, SIDE, SIDE)
@@ -128,7 +128,7 @@ def nines_in_a_bag(pyplot: Any, results: Any, preset: str) -> Any:
 
 def count_law(pyplot: Any, results: Any, preset: str) -> Any:
     """The mean predicted law of the count of 100 test images of MNIST17 beside the binomial."""
-    shown = _shown(results, preset, "count-law")
+    shown = _numbers_of(results, preset, "count-law")
     if not shown:
         return None
     figure, axes = pyplot.subplots(figsize=(5.5, 3.2))

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from kofn import _require, datasets, models
 from kofn.bags import Bags
 from kofn.experiments._cells import FOLDS
-from kofn.experiments._outcome import Outcome, measured
+from kofn.experiments._outcome import Outcome, compute_metrics
 from kofn.experiments._recipes import Recipe
 
 LEFT_OUT = "img76"  # the paper uses 99 images of 100; see `kofn.datasets.load_colon`
@@ -36,7 +36,7 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     model = MILClassifier(network, random_state=seed, **{k: v for k, v in recipe.items() if k != "module"})
     model.fit(*rows(instances, bags.select(train), labels[train]))
     X, _, groups = rows(instances, bags.select(test), labels[test])  # noqa: N806
-    return Outcome(measured(labels[test], model.bag_decision_function(X, groups), METRICS), model.history_)
+    return Outcome(compute_metrics(labels[test], model.bag_decision_function(X, groups), METRICS), model.history_)
 
 
 def rows(instances: Tensor, bags: Bags, labels: Tensor) -> tuple[Any, Any, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kofn import _whole_folder
+from kofn import _atomic_folder
 
 OLD = {"a": b"old", "b": b"old too"}
 NEW = {"a": b"new", "c": b"new too"}
@@ -52,16 +52,16 @@ def test_a_failure_at_any_step(
     target = tmp_path / "folder"
     steps = STEPS if exists else STEPS[:7] + STEPS[8:]
     if exists:
-        _whole_folder.write(target, OLD)
+        _atomic_folder.write(target, OLD)
     last = at == len(steps) - 1
     unsynced = failure is OSError and (last or at == 6)  # a system that syncs no folders is no obstacle
     with monkeypatch.context() as patch:
         calls = fail_at(patch, at, failure("injected"))
         if unsynced:
-            _whole_folder.write(target, NEW)
+            _atomic_folder.write(target, NEW)
         else:
             with pytest.raises(failure, match="injected"):
-                _whole_folder.write(target, NEW)
+                _atomic_folder.write(target, NEW)
     assert calls[: at + 1] == steps[: at + 1]
     if unsynced or last:
         assert files(target) == NEW
@@ -71,29 +71,29 @@ def test_a_failure_at_any_step(
 
 
 def test_the_steps_are_all_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _whole_folder.write(tmp_path / "folder", OLD)
+    _atomic_folder.write(tmp_path / "folder", OLD)
     with monkeypatch.context() as patch:
         calls = fail_at(patch, 1000, OSError())
-        _whole_folder.write(tmp_path / "folder", NEW)
+        _atomic_folder.write(tmp_path / "folder", NEW)
     assert calls == STEPS
     assert files(tmp_path / "folder") == NEW
     assert os.listdir(tmp_path) == ["folder"]
 
 
 def test_old_files_that_cannot_be_deleted_are_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _whole_folder.write(tmp_path / "folder", OLD)
+    _atomic_folder.write(tmp_path / "folder", OLD)
     with monkeypatch.context() as patch:
         patch.setattr(os, "unlink", lambda *args, **kwargs: os.stat("/nowhere/at/all"))
-        _whole_folder.write(tmp_path / "folder", NEW)
+        _atomic_folder.write(tmp_path / "folder", NEW)
     assert files(tmp_path / "folder") == NEW
-    (left,) = _whole_folder.set_aside(tmp_path / "folder")
+    (left,) = _atomic_folder.old_versions(tmp_path / "folder")
     assert files(left) == OLD
 
 
 def test_the_old_folder_is_found_when_even_putting_it_back_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _whole_folder.write(tmp_path / "folder", OLD)
+    _atomic_folder.write(tmp_path / "folder", OLD)
     rename = os.rename
 
     def once(source: Path, target: Path) -> None:
@@ -104,8 +104,8 @@ def test_the_old_folder_is_found_when_even_putting_it_back_fails(
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", once)
         with pytest.raises(OSError, match="injected"):
-            _whole_folder.write(tmp_path / "folder", NEW)
-    (left,) = _whole_folder.set_aside(tmp_path / "folder")
+            _atomic_folder.write(tmp_path / "folder", NEW)
+    (left,) = _atomic_folder.old_versions(tmp_path / "folder")
     assert files(left) == OLD
     assert os.listdir(tmp_path) == [left.name]
 
@@ -113,37 +113,37 @@ def test_the_old_folder_is_found_when_even_putting_it_back_fails(
 def test_a_faster_writer_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between our two renames another process puts its folder there."""
     target = tmp_path / "folder"
-    _whole_folder.write(target, OLD)
+    _atomic_folder.write(target, OLD)
     rename = os.rename
 
     def late(source: Path, goal: Path) -> None:
         if source.name.endswith(".new"):
             monkeypatch.setattr(os, "rename", rename)
-            _whole_folder.write(target, {"a": b"theirs"})
+            _atomic_folder.write(target, {"a": b"theirs"})
         rename(source, goal)
 
     monkeypatch.setattr(os, "rename", late)
     with pytest.raises(OSError, match=r"folder"):
-        _whole_folder.write(target, NEW)
+        _atomic_folder.write(target, NEW)
     assert files(target) == {"a": b"theirs"}
     assert os.listdir(tmp_path) == ["folder"]
 
 
 def test_a_reader_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unchanged folder is read once; beside one that was left aside, a few times."""
-    monkeypatch.setattr(_whole_folder, "_PAUSE", 0.0)
+    monkeypatch.setattr(_atomic_folder, "_PAUSE", 0.0)
     calls = []
 
     def reader() -> None:
         calls.append(1)
         raise ValueError("damaged")
 
-    _whole_folder.write(tmp_path / "folder", OLD)
+    _atomic_folder.write(tmp_path / "folder", OLD)
     with pytest.raises(ValueError, match="damaged"):
-        _whole_folder.read(tmp_path / "folder", reader)
+        _atomic_folder.read(tmp_path / "folder", reader)
     assert len(calls) == 1
     (tmp_path / ".folder.01234567.old").mkdir()
     with pytest.raises(ValueError, match="damaged"):
-        _whole_folder.read(tmp_path / "folder", reader)
-    assert len(calls) == 1 + _whole_folder._TRIES
-    assert _whole_folder.set_aside(tmp_path / "no" / "such" / "folder") == []
+        _atomic_folder.read(tmp_path / "folder", reader)
+    assert len(calls) == 1 + _atomic_folder._TRIES
+    assert _atomic_folder.old_versions(tmp_path / "no" / "such" / "folder") == []

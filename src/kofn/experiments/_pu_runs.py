@@ -14,7 +14,7 @@ from kofn import datasets, metrics, models
 from kofn.datasets import Labelled, Splits
 from kofn.experiments._outcome import Outcome
 from kofn.experiments._recipes import Recipe
-from kofn.models._networks import laid_out
+from kofn.models._networks import channels_last
 
 MIXTURE = 0.5
 
@@ -44,8 +44,8 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     Of the baselines the mean accuracy of the last epochs is taken, as Garg et al. (2021) do; ours take the epoch that
     validation data choose. `accuracy_all` is of all test images of these classes, which are more.
     """
-    model, test, chosen, watch = fitted(cell["data"], recipe, seed)
-    scores = watch.scores or [model.decision_function(test.instances)]
+    model, test, chosen, last_scores = fitted(cell["data"], recipe, seed)
+    scores = last_scores.scores or [model.decision_function(test.instances)]
     found = {
         "accuracy": float(np.mean([metrics.accuracy(test.labels[chosen], score[chosen.numpy()]) for score in scores])),
         "accuracy_all": float(np.mean([metrics.accuracy(test.labels, score) for score in scores])),
@@ -54,7 +54,7 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     return Outcome(found | notes, model.history_)
 
 
-def fitted(data: str, recipe: Recipe, seed: int) -> tuple[Any, Labelled, Tensor, Watch]:
+def fitted(data: str, recipe: Recipe, seed: int) -> tuple[Any, Labelled, Tensor, LastEpochScores]:
     """A trained classifier, all test images, which of them are the test set, and scores of the last epochs."""
     from kofn.estimators import PUClassifier
 
@@ -69,21 +69,21 @@ def fitted(data: str, recipe: Recipe, seed: int) -> tuple[Any, Labelled, Tensor,
         options["module"] = small_convnet
     if options.get("module") in ("mlp", "pu_mnist_mlp"):
         train, test = (Labelled(part.instances.flatten(1), part.labels, (), part.classes) for part in (train, test))
-    watch = Watch(test.instances, options["epochs"] - options.pop("average", 0))
-    watched = {"callbacks": [callback(watch)]} if "average" in recipe else None
+    last_scores = LastEpochScores(test.instances, options["epochs"] - options.pop("average", 0))
+    watched = {"callbacks": [callback(last_scores)]} if "average" in recipe else None
     X, y = task.rows(train.instances)  # noqa: N806
     model = PUClassifier(mixture=MIXTURE, trainer=watched, random_state=seed, **options).fit(X, y)
-    return model, test, chosen, watch
+    return model, test, chosen, last_scores
 
 
-class Watch:
+class LastEpochScores:
     """Scores of the test images after each epoch from one on."""
 
     def __init__(self, images: Tensor, start: int) -> None:
         self.images, self.start = images, start
         self.scores: list[np.ndarray[Any, np.dtype[np.float64]]] = []
 
-    def look(self, network: nn.Module, epoch: int) -> None:
+    def score(self, network: nn.Module, epoch: int) -> None:
         """Score in evaluation mode, if it is time."""
         if epoch < self.start:
             return
@@ -94,11 +94,11 @@ class Watch:
         network.train(training)
 
 
-def callback(watch: Watch) -> Any:
+def callback(last_scores: LastEpochScores) -> Any:
     """The watch as Lightning wants it."""
     from lightning.pytorch.callbacks import LambdaCallback
 
-    return LambdaCallback(on_train_epoch_end=lambda _, module: watch.look(module.network, module.current_epoch))
+    return LambdaCallback(on_train_epoch_end=lambda _, module: last_scores.score(module.network, module.current_epoch))
 
 
 def two_classes(part: Labelled, setting: Setting) -> Labelled:
@@ -128,4 +128,4 @@ def small_convnet() -> nn.Sequential:
         layers += [nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()]
         layers.append(nn.MaxPool2d(2))
         inputs = outputs
-    return laid_out(*layers, nn.Flatten(), *models.mlp(128 * 4 * 4, (128,), dropout=0.3))
+    return channels_last(*layers, nn.Flatten(), *models.mlp(128 * 4 * 4, (128,), dropout=0.3))

@@ -55,7 +55,7 @@ def layouts(rows: Sequence[Row]) -> list[Layout]:
 
     Examples:
         >>> from kofn.experiments import summary
-        >>> from kofn.experiments._layout import layouts
+        >>> from kofn.experiments._table_layout import layouts
         >>> (found,) = layouts(summary("llp", results="nowhere"))
         >>> found.header
         ['data', 'setting', 'method', 'bag size 8', 'bag size 32', 'bag size 128', 'bag size 512']
@@ -72,17 +72,17 @@ def layouts(rows: Sequence[Row]) -> list[Layout]:
 def _layout(rows: Sequence[Row], metric: str) -> Layout:
     key = COLUMN.get(rows[0].entry.table, "")
     # A word that is the same in all rows says nothing.
-    told = [name for name in rows[0].entry.cell if name != key and len({row.entry.cell[name] for row in rows}) > 1]
+    varying = [name for name in rows[0].entry.cell if name != key and len({row.entry.cell[name] for row in rows}) > 1]
     columns: dict[Any, None] = dict.fromkeys(row.entry.cell[key] if key else row.metric for row in rows)
     first = best(rows)
     places: dict[tuple[str, ...], dict[Any, Entry]] = {}
     for place, row in enumerate(rows):
-        names = (*(str(row.entry.cell[name]) for name in told), row.entry.method)
+        names = (*(str(row.entry.cell[name]) for name in varying), row.entry.method)
         column = row.entry.cell[key] if key else row.metric
         places.setdefault(names, {})[column] = _entry(row, best=place in first)
     titles = [f"{key.replace('_', ' ')} {column}" if isinstance(column, int) else str(column) for column in columns]
     entries = [[found.get(column) for column in columns] for found in places.values()]
-    return Layout(metric, [*told, "method", *titles], [list(names) for names in places], entries)
+    return Layout(metric, [*varying, "method", *titles], [list(names) for names in places], entries)
 
 
 def _entry(row: Row, *, best: bool) -> Entry:
@@ -100,11 +100,11 @@ def markdown_layout(layout: Layout) -> str:
     """A table in Markdown: ours, in bold if best; below it, small, the paper's number, and what to know of ours."""
     lines = [layout.header, ["---"] * len(layout.header)]
     for names, entries in zip(layout.names, layout.entries, strict=True):
-        lines.append([*names, *map(_words, entries)])
+        lines.append([*names, *map(_entry_text, entries)])
     return "\n".join("| " + " | ".join(words) + " |" for words in lines)
 
 
-def _words(entry: Entry | None) -> str:
+def _entry_text(entry: Entry | None) -> str:
     if entry is None:
         return ""
     ours = f"**{entry.ours}**" if entry.best else entry.ours

@@ -9,12 +9,12 @@ import numpy as np
 
 from kofn import _require
 from kofn.report import Metric, Report, report_of
-from kofn.tables._evaluate import labels_as_trained
-from kofn.tables._files import TableFile
-from kofn.tables._labels import Column, binary
-from kofn.tables._measures import WORDS
-from kofn.tables._model import TableModel
-from kofn.tables._reading import read_side
+from kofn.tables._evaluate_table import labels_as_trained
+from kofn.tables._label_columns import Column, binary
+from kofn.tables._measures import MEASURE_NAMES
+from kofn.tables._reading import read_metadata
+from kofn.tables._table_file import TableFile
+from kofn.tables._table_model import TableModel
 
 LIMIT = 100_000  # rows that a page is made of: it shows no more bags than a reader can take in
 
@@ -40,15 +40,17 @@ def report_table(
     Raises:
         FileNotFoundError, ValueError: bad input, which the message names with its file and column.
     """
-    seen = model.data
-    trained = f"{seen['file']}: {seen['rows']:,} rows" + (f" in {seen['bags']:,} bags" if seen.get("bags") else "")
+    training_data = model.data
+    trained = f"{training_data['file']}: {training_data['rows']:,} rows" + (
+        f" in {training_data['bags']:,} bags" if training_data.get("bags") else ""
+    )
     facts = [("Trained on", trained), ("Columns", ", ".join(model.encoder.columns))]
     estimator = model.estimator
     if data is None:
         where = str(model.validation.get("on", "training data"))
         metrics = [
             Metric(words[0].upper() + words[1:], float(model.validation[name]), f"On {where}.")
-            for name, words in WORDS.items()
+            for name, words in MEASURE_NAMES.items()
             if name in model.validation
         ]
         heading = title or f"{type(estimator).__name__}: what was learned"
@@ -56,14 +58,22 @@ def report_table(
     file = TableFile(data)
     bag = model.bag if model.bag in file.columns else None
     labels = model.labels if set(model.labels) <= set(file.columns) else []
-    file.need(*model.encoder.columns, *([] if truth is None else [truth]))
-    side = read_side(file, bag, [*labels, *([] if truth is None else [truth])])
-    y = labels_as_trained(model, side, labels, file) if labels and (bag or model.task == "pu") else None
-    classes = None if truth is None else binary(side.columns[truth], Column(file.path, truth), positive=positive)
-    rows = _some_rows(side.bag_of, side.rows)
-    scope = f"{data}: {side.rows:,} rows" if rows.all() else f"{data}: the first {rows.sum():,} of {side.rows:,} rows"
+    file.require_columns(*model.encoder.columns, *([] if truth is None else [truth]))
+    metadata = read_metadata(file, bag, [*labels, *([] if truth is None else [truth])])
+    y = labels_as_trained(model, metadata, labels, file) if labels and (bag or model.task == "pu") else None
+    classes = None if truth is None else binary(metadata.columns[truth], Column(file.path, truth), positive=positive)
+    rows = _first_bags(metadata.bag_of, metadata.rows)
+    scope = (
+        f"{data}: {metadata.rows:,} rows"
+        if rows.all()
+        else f"{data}: the first {rows.sum():,} of {metadata.rows:,} rows"
+    )
     matrix, shown = _read(model, file, rows)
-    names = None if side.bag_of is None else np.array([str(name) for name in side.names], object)[side.bag_of[rows]]
+    names = (
+        None
+        if metadata.bag_of is None
+        else np.array([str(name) for name in metadata.bag_names], object)[metadata.bag_of[rows]]
+    )
     return report_of(
         estimator,
         matrix,
@@ -76,7 +86,7 @@ def report_table(
     )
 
 
-def _some_rows(bag_of: Any, rows: int) -> Any:
+def _first_bags(bag_of: Any, rows: int) -> Any:
     """A mask of the rows of the first bags, as many as the limit allows; at least one bag."""
     if bag_of is None:
         return np.arange(rows) < LIMIT

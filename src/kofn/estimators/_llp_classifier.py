@@ -16,9 +16,18 @@ from torch.distributions import Laplace, Normal
 from kofn import _checks, _require
 from kofn.bags import Bags
 from kofn.batches import BagDataset
-from kofn.estimators._base import CountClassifier, posteriors
-from kofn.estimators._labels import Array, bag_weights, bags_of, hold_out, numbers, proportions, rows_of, whole_counts
+from kofn.estimators._count_classifier import CountClassifier, posteriors
 from kofn.estimators._network import Module
+from kofn.estimators._row_labels import (
+    Array,
+    bag_weights,
+    bags_of,
+    hold_out,
+    numbers,
+    proportions,
+    rows_of,
+    whole_counts,
+)
 from kofn.targets import DiscreteLaplace, Exactly, Noisy, Spread, from_proportions
 
 LOSSES = ("count", "proportion", "mutual-contamination")
@@ -170,7 +179,7 @@ class LLPClassifier(CountClassifier):
             BagDataset(instances, bags.select(chosen), stated[chosen]),
             BagDataset(instances, bags.select(held), stated[held]) if len(held) else None,
             self._objective(objective),
-            batches=self._bags_in_a_step(len(chosen)),
+            batches=self._batch_options(len(chosen)),
             seed=seed,
         )
         self.classes_ = classes

@@ -27,7 +27,7 @@ class Source:
         sha256: checksum of each file that has one of its own.
         urls: what to download: one archive with all the files, or each file by itself. Empty where no link is known
             to last.
-        inside: what stands before the files' names in an archive.
+        archive_prefix: what stands before the files' names in an archive.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Source:
     page: str
     sha256: Mapping[str, str]
     urls: tuple[str, ...] = ()
-    inside: str = ""
+    archive_prefix: str = ""
 
 
 def find(source: Source, root: str | os.PathLike[str] | None = None, *, download: bool = True) -> Path:
@@ -50,22 +50,22 @@ def find(source: Source, root: str | os.PathLike[str] | None = None, *, download
         FileNotFoundError: the files are not there and were not, or could not be, downloaded.
         ValueError: the download is not what was expected.
     """
-    looked: list[Path] = []
+    searched: list[Path] = []
     parts = source.folder.split("/")
-    for place in _places(root):
+    for place in _search_folders(root):
         for start in range(len(parts) + 1):
-            looked.append(place.joinpath(*parts[start:]))
-            if not _missing(source, looked[-1]):
-                return looked[-1]
+            searched.append(place.joinpath(*parts[start:]))
+            if not _missing(source, searched[-1]):
+                return searched[-1]
     target = (place if root is None else Path(root).expanduser()) / source.folder
     if not download:
-        raise FileNotFoundError(_not_found(source, looked, target, "`download` is False"))
+        raise FileNotFoundError(_not_found(source, searched, target, "`download` is False"))
     if not source.urls:
-        raise FileNotFoundError(_not_found(source, looked, target, "no link to the files is known to last"))
+        raise FileNotFoundError(_not_found(source, searched, target, "no link to the files is known to last"))
     try:
         _download(source, target)
     except OSError as error:  # requests' errors are OSErrors too
-        raise FileNotFoundError(_not_found(source, looked, target, f"it failed: {error}")) from None
+        raise FileNotFoundError(_not_found(source, searched, target, f"it failed: {error}")) from None
     return target
 
 
@@ -85,7 +85,7 @@ def read(source: Source, folder: Path) -> dict[str, bytes]:
     return contents
 
 
-def _places(root: str | os.PathLike[str] | None) -> Iterator[Path]:
+def _search_folders(root: str | os.PathLike[str] | None) -> Iterator[Path]:
     if root is not None:
         yield Path(root).expanduser()
     if os.environ.get("KOFN_DATA"):
@@ -104,10 +104,10 @@ def _download(source: Source, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".download-", dir=target) as scratch:  # the same disk, so that rename works
         for url in source.urls:
-            parcel = url.rsplit("/", 1)[1]
-            if parcel in source.files and parcel not in missing:
+            filename = url.rsplit("/", 1)[1]
+            if filename in source.files and filename not in missing:
                 continue
-            path = Path(pooch.retrieve(url, known_hash=None, fname=parcel, path=scratch))
+            path = Path(pooch.retrieve(url, known_hash=None, fname=filename, path=scratch))
             for name, content in _unpack(source, path, url):
                 if name in missing:
                     _verify(content, source.sha256[name], f"{name} from {url}", "Try again later, or without the proxy")
@@ -118,7 +118,7 @@ def _download(source: Source, target: Path) -> None:
                     missing.discard(name)
     if missing:
         raise ValueError(
-            f"{source.name}: the download from {', '.join(source.urls)} lacks {_list(sorted(missing))}. "
+            f"{source.name}: the download from {', '.join(source.urls)} lacks {_join_names(sorted(missing))}. "
             f"Get them from {source.page} and put them in {target}."
         )
 
@@ -128,7 +128,7 @@ def _unpack(source: Source, path: Path, url: str) -> Iterator[tuple[str, bytes]]
     if path.name in source.files:
         yield path.name, path.read_bytes()
         return
-    wanted = {source.inside + name: name for name in source.files}
+    wanted = {source.archive_prefix + name: name for name in source.files}
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
@@ -156,15 +156,15 @@ def _verify(content: bytes, expected: str, what: str, cure: str) -> None:
         )
 
 
-def _not_found(source: Source, looked: list[Path], target: Path, reason: str) -> str:
+def _not_found(source: Source, searched: list[Path], target: Path, reason: str) -> str:
     link = f" of {', '.join(source.urls)}" if source.urls else ""
     return (
-        f"{source.name}: no folder has all of its files, {_list(source.files)}; looked in "
-        f"{', '.join(map(str, looked))}. No download{link}: {reason}. Get them from {source.page} and put them "
+        f"{source.name}: no folder has all of its files, {_join_names(source.files)}; looked in "
+        f"{', '.join(map(str, searched))}. No download{link}: {reason}. Get them from {source.page} and put them "
         f"in {target}, or name the folder above {source.folder} as `root` or in the environment variable KOFN_DATA."
     )
 
 
-def _list(names: list[str] | tuple[str, ...]) -> str:
+def _join_names(names: list[str] | tuple[str, ...]) -> str:
     shown = ", ".join(names[:6])
     return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"

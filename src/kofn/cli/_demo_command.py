@@ -32,23 +32,23 @@ def demo(
     from rich.console import Console
     from rich.progress import Progress
 
-    from kofn import demo as job
+    from kofn import demo as digits_demo
     from kofn.report import write
 
     progress = Console(stderr=True, quiet=quiet)
-    runs = list(job.fits(seed=seed, epochs=epochs))
+    runs = list(digits_demo.fits(seed=seed, epochs=epochs))
     done = []
     with Progress(console=progress, transient=True) as bar:
         task = bar.add_task("digits", total=len(runs))
         for run in runs:
             done.append(run())
-            bar.update(task, advance=1, description=f"{done[-1].method}: {job.TASKS[done[-1].task]}")
+            bar.update(task, advance=1, description=f"{done[-1].method}: {digits_demo.TASKS[done[-1].task]}")
     page = output / "report.html"
-    write(job.report(done, seed=seed), page)
+    write(digits_demo.report(done, seed=seed), page)
     for fit in done:
         if fit.method == "count loss":
             fit.model.save(output / ("llp", "mil", "pu")[fit.task])
-    compared = job.compare(done)
+    compared = digits_demo.compare(done)
     seconds = time.monotonic() - start
     if json:
         rows = {method.name: list(method.scores) for method in compared.methods}

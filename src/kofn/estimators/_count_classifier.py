@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -21,8 +19,9 @@ from kofn import _require
 from kofn.bags import Bags
 from kofn.batches import BagDataset, PUDataset
 from kofn.counts import log_count_distribution
-from kofn.estimators._labels import Array, as_array, bags_of
-from kofn.estimators._network import alike, begin_at, make_network, scored, try_out
+from kofn.estimators._fit_identity import fit_identity
+from kofn.estimators._network import make_network, network_logits, require_scores, same_shapes, set_start_rate
+from kofn.estimators._row_labels import Array, as_array, bags_of
 from kofn.estimators._saving import load, save
 from kofn.models import AttentionMIL
 
@@ -120,19 +119,19 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         save(self, Path(path))
 
     @classmethod
-    def load(cls: type[Self], path: str | Path, *, module: Any = None, **own: Any) -> Self:
+    def load(cls: type[Self], path: str | Path, *, module: Any = None, **code_parameters: Any) -> Self:
         """Read an estimator of this class from a folder written by `save`.
 
         Args:
             path: the folder.
             module: the network or factory that it was trained with, if that was not a name.
-            **own: other parameters that were not saved because they are code, such as ``noise``.
+            **code_parameters: other parameters that were not saved because they are code, such as ``noise``.
 
         Raises:
             FileNotFoundError, ValueError: no such model; one of another class or a newer version; altered or cut files;
                 a parameter that was not saved and is not given.
         """
-        loaded: Self = load(Path(path), kinds=[cls], own={"module": module, **own})
+        loaded: Self = load(Path(path), kinds=[cls], code_parameters={"module": module, **code_parameters})
         return loaded
 
     # What follows is for the estimators themselves.
@@ -203,9 +202,9 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             torch.manual_seed(seed)
             network = self._new_network(shape)
             if start is not None:
-                begin_at(network, start)
-            try_out(network, train.instances[:2])
-            if self.warm_start and alike(network, getattr(self, "network_", None)):
+                set_start_rate(network, start)
+            require_scores(network, train.instances[:2])
+            if self.warm_start and same_shapes(network, getattr(self, "network_", None)):
                 network.load_state_dict(self.network_.state_dict())
             module = training.CountModule(
                 network,
@@ -235,27 +234,25 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.instance_shape_, self.seed_ = shape, seed
         self.history_, self.best_epoch_ = module.history, module.best_epoch
 
-    def _bags_in_a_step(self, bags: int) -> dict[str, Any]:
+    def _batch_options(self, n_bags: int) -> dict[str, Any]:
         if self.max_instances is not None:
             return {"batch_size": None, "max_instances": self.max_instances}
         # Sixteen steps an epoch or more: with few large steps a small data set would hardly move the weights.
-        return {"batch_size": min(max(bags // 16, 1), 64) if self.batch_size is None else self.batch_size}
+        return {"batch_size": min(max(n_bags // 16, 1), 64) if self.batch_size is None else self.batch_size}
 
     def _identity(self, train: BagDataset | PUDataset) -> dict[str, str]:
         """What must be the same for a checkpoint to be of this fit; more epochs are welcome."""
         if self.checkpoint is None:
             return {}
-        free = {"epochs", "patience", "warm_start", "device", "progress", "checkpoint", "trainer", "random_state"}
-        chosen = {name: _in_words(value) for name, value in self.get_params(deep=False).items() if name not in free}
-        return chosen | {"class": type(self).__name__, "data": digest(train)}
+        return fit_identity(type(self).__name__, self.get_params(deep=False), train)
 
     def _logits(self, instances: Tensor, bags: Bags | None = None) -> Tensor:
         """Scores of instances, in evaluation mode, some at a time; of bags from a network that pools, if given."""
         network = self.network_.eval()
         with torch.no_grad():
             if bags is not None:
-                return scored(network, instances[bags.index], bags.offsets)
-            return torch.cat([scored(network, part) for part in instances.split(CHUNK)])
+                return network_logits(network, instances[bags.index], bags.offsets)
+            return torch.cat([network_logits(network, part) for part in instances.split(CHUNK)])
 
     def _bag_logits(self, X: Any, groups: Any) -> tuple[Tensor, Bags]:
         """Log-odds of instances in float64, one bag after the other, and the bags."""
@@ -272,16 +269,6 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return tags
 
 
-def digest(data: BagDataset | PUDataset) -> str:
-    """Of the instances, the bags and their labels: a checkpoint of other data of the same shape is another fit's."""
-    stated = [data.labeled] if isinstance(data, PUDataset) else [data.labels, data.bags.index, data.bags.offsets]
-    total = hashlib.blake2b(digest_size=16)
-    for part in [data.instances, *stated]:
-        total.update(f"{part.dtype}{tuple(part.shape)}".encode())
-        total.update(np.ascontiguousarray(part.numpy()).data)
-    return total.hexdigest()
-
-
 def posteriors(objective: Any, logits: Tensor, labels: Tensor, bags: Bags) -> Tensor:
     """P(y_i = 1 | what is said of the bag) for each entry of `bags.index`.
 
@@ -292,10 +279,3 @@ def posteriors(objective: Any, logits: Tensor, labels: Tensor, bags: Bags) -> Te
         total = objective(x, labels, bags.offsets).sum()
     (slope,) = torch.autograd.grad(total, x)
     return (x.detach().sigmoid() - slope).clamp(0.0, 1.0)  # rounding may leave the interval by 1e-16
-
-
-def _in_words(value: Any) -> str:
-    """A parameter, the same in every process: of a function its name, not its address."""
-    if hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", str(value))

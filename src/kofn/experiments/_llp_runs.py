@@ -10,7 +10,7 @@ import torch
 
 from kofn import datasets, losses
 from kofn.datasets import Labelled, LLPTask
-from kofn.experiments._outcome import Outcome, measured
+from kofn.experiments._outcome import Outcome, compute_metrics
 from kofn.experiments._recipes import Recipe
 
 INTERVALS = {"[0,1/2]": (0.0, 0.5), "[1/2,1]": (0.5, 1.0), "[0,1]": (0.0, 1.0)}
@@ -29,13 +29,13 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
         machine.fit(rows.instances.numpy(), task.proportions.numpy(), task.bags.offsets.numpy())
         scores = machine.decision_function(test.instances.numpy())
         notes = {"penalty": machine.penalty_, "landmarks": recipe["landmarks"] or len(rows)}
-        return Outcome(measured(test.labels, scores, ["auc"]) | notes)
+        return Outcome(compute_metrics(test.labels, scores, ["auc"]) | notes)
     model, kept = classifier(task, recipe, seed)
     groups = task.bags.bag_of()
     model.fit(rows.instances[kept], task.proportions[groups[kept]], groups=groups[kept])
     scores = model.decision_function(test.instances)
     notes = {"best_epoch": model.best_epoch_} if model.best_epoch_ is not None else {}
-    return Outcome(measured(test.labels, scores, ["auc"]) | notes, model.history_)
+    return Outcome(compute_metrics(test.labels, scores, ["auc"]) | notes, model.history_)
 
 
 def draw(cell: Mapping[str, Any], seed: int) -> tuple[LLPTask, Labelled, Labelled]:

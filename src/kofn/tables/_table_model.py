@@ -11,12 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kofn._model_folder import may_replace, read_model
+from kofn._model_folder import read_model, require_replaceable
 from kofn.estimators import load
 from kofn.estimators._saving import save
 from kofn.tables._encoder import TableEncoder
-from kofn.tables._files import TableFile
-from kofn.tables._reading import naming
+from kofn.tables._reading import naming_file
+from kofn.tables._table_file import TableFile
 
 Task = Literal["llp", "mil", "pu"]
 
@@ -81,17 +81,19 @@ class TableModel:
         table = dict(extra["table"])
         return cls(estimator, TableEncoder.from_facts(table.pop("encoder")), **table)
 
-    def scores(self, file: TableFile, *, beside: Sequence[str] = ()) -> Iterator[tuple[NDArray[np.float64], Any]]:
-        """Log-odds of the rows of a table, chunk by chunk, and a DataFrame of the columns `beside`.
+    def scores(
+        self, file: TableFile, *, other_columns: Sequence[str] = ()
+    ) -> Iterator[tuple[NDArray[np.float64], Any]]:
+        """Log-odds of the rows of a table, chunk by chunk, and a DataFrame of the columns `other_columns`.
 
         Raises:
             ValueError: a column that is missing or of another kind.
         """
-        file.need(*self.encoder.columns)
-        columns = list(dict.fromkeys([*self.encoder.columns, *beside]))
-        with naming(file):
+        file.require_columns(*self.encoder.columns)
+        columns = list(dict.fromkeys([*self.encoder.columns, *other_columns]))
+        with naming_file(file):
             for frame in file.chunks(columns, text=set(columns) - set(self.encoder.numeric)):
-                yield self.estimator.decision_function(self.encoder.transform(frame)), frame[list(beside)]
+                yield self.estimator.decision_function(self.encoder.transform(frame)), frame[list(other_columns)]
 
 
 def check_model_target(path: str | os.PathLike[str]) -> None:
@@ -110,4 +112,4 @@ def check_model_target(path: str | os.PathLike[str]) -> None:
         ...         print("not a model, so it is not replaced")
         not a model, so it is not replaced
     """
-    may_replace(Path(os.path.realpath(path)))
+    require_replaceable(Path(os.path.realpath(path)))

@@ -36,7 +36,7 @@ def write(target: Path, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
             _write(fresh / name, data)
         _sync(fresh)
-        _put(fresh, target)
+        _replace(fresh, target)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     _sync(target.parent)
@@ -55,13 +55,13 @@ def read(folder: Path, reader: Callable[[], T]) -> T:
             return reader()
         except (FileNotFoundError, ValueError):
             # First look for an old folder aside: when there is none (any more), the new one stands for all to see.
-            if not set_aside(folder) and _identity(folder) == seen:
+            if not old_versions(folder) and _identity(folder) == seen:
                 raise
         time.sleep(_PAUSE)
     return reader()
 
 
-def set_aside(folder: Path) -> list[Path]:
+def old_versions(folder: Path) -> list[Path]:
     """Old versions beside a folder: of a writer between its two renames, or of one that was killed there."""
     target = Path(os.path.realpath(folder))
     try:
@@ -71,7 +71,7 @@ def set_aside(folder: Path) -> list[Path]:
     return [target.with_name(n) for n in sorted(names) if n.startswith(f".{target.name}.") and n.endswith(".old")]
 
 
-def _put(fresh: Path, target: Path) -> None:
+def _replace(fresh: Path, target: Path) -> None:
     """Rename a folder to its target. No portable call replaces a full folder by another, so that takes two."""
     if not target.exists():
         os.rename(fresh, target)

@@ -14,8 +14,8 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import EarlyStopping, TQDMProgressBar
 
 from kofn import _require
-from kofn.training._checkpoints import LAST, WholeFiles, keep_last
-from kofn.training._data import CountData
+from kofn.training._checkpoints import LAST, AtomicCheckpointIO, keep_last
+from kofn.training._data_module import CountData
 from kofn.training._module import CountModule
 
 
@@ -76,13 +76,13 @@ def fit(
         if data.valid is None:
             raise ValueError(f"`patience` needs validation bags to judge by; got {patience} and no `valid` in `data`.")
     options = dict(trainer or {})
-    callbacks: list[Callback] = _listed(options.pop("callbacks", None))
+    callbacks: list[Callback] = _as_list(options.pop("callbacks", None))
     if patience is not None:
         callbacks.append(Patience(monitor="criterion", patience=patience, check_on_train_epoch_end=False))
-    plugins: list[Any] = _listed(options.pop("plugins", None))
+    plugins: list[Any] = _as_list(options.pop("plugins", None))
     if checkpoint is not None:
         callbacks.append(keep_last(Path(checkpoint)))
-        plugins.append(WholeFiles())
+        plugins.append(AtomicCheckpointIO())
     if progress:
         callbacks.append(TQDMProgressBar(refresh_rate=50))
     defaults: dict[str, Any] = {
@@ -102,12 +102,14 @@ def fit(
     }
     last = None if checkpoint is None else Path(checkpoint) / LAST
     with quiet(), interruptible():
-        machine = Trainer(**(defaults | options), callbacks=callbacks, plugins=plugins)
-        machine.fit(module, datamodule=data, ckpt_path=str(last) if last is not None and last.exists() else None)
-    return machine
+        lightning_trainer = Trainer(**(defaults | options), callbacks=callbacks, plugins=plugins)
+        lightning_trainer.fit(
+            module, datamodule=data, ckpt_path=str(last) if last is not None and last.exists() else None
+        )
+    return lightning_trainer
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     """One, some or none, as Lightning takes them, in a new list."""
     return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
 
@@ -132,7 +134,7 @@ def quiet() -> Iterator[None]:
         logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
-            for message in ADVICE:
+            for message in IGNORED_WARNINGS:
                 warnings.filterwarnings("ignore", message)
             yield
     finally:
@@ -153,7 +155,7 @@ def interruptible() -> Iterator[None]:
         raise KeyboardInterrupt from None
 
 
-ADVICE = [
+IGNORED_WARNINGS = [
     ".*does not have many workers.*",  # batches are gathered in place, in one call
     ".*Checkpoint directory .* exists and is not empty.*",  # that is how a run goes on
     ".*The dirpath has changed from.*",  # the folder may have been moved

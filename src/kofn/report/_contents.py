@@ -76,7 +76,7 @@ class BagTable:
         names: of the bags.
         sizes: (b,) instances.
         expected: (b,) expected number of positives.
-        low, high: (b,) ends of the central 90 % interval of the exact law.
+        low, high: (b,) ends of the central 90 % interval of the exact distribution.
         at_least_one: (b,) P(S >= 1).
         known: (b,) the known number of positives, NaN where it is not known; None when it never is.
         exact: whether the known counts are the counts themselves; False if noise was added to them.
@@ -101,24 +101,24 @@ class BagTable:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Whether the laws of counts are as wide as they should be; see `kofn.metrics.count_calibration`.
+    """Whether the distributions of counts are as wide as they should be; see `kofn.metrics.count_calibration`.
 
     Attributes:
         levels: nominal probabilities of central intervals.
         coverage: the share of bags whose count each interval holds.
         pit: shares of the bags' P(S <= known count) in equal parts of [0, 1]: all alike if calibrated.
-        bags: how many bags it was measured on.
+        n_bags: how many bags it was measured on.
     """
 
     levels: Sequence[float]
     coverage: Sequence[float]
     pit: Sequence[float]
-    bags: int
+    n_bags: int
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
-    """The law of one bag's count.
+class BagDistribution:
+    """The distribution of one bag's count.
 
     Attributes:
         name: of the bag.
@@ -128,9 +128,9 @@ class Law:
 
     Examples:
         >>> import numpy as np
-        >>> from kofn.report import Law, Report, render
-        >>> law = Law("ward 7", after=np.array([0.1, 0.8, 0.1]), known=1)
-        >>> "ward 7" in render(Report("One law", task="llp", laws=[law]))
+        >>> from kofn.report import BagDistribution, Report, render
+        >>> distribution = BagDistribution("ward 7", after=np.array([0.1, 0.8, 0.1]), known=1)
+        >>> "ward 7" in render(Report("One distribution", task="llp", distributions=[distribution]))
         True
     """
 
@@ -159,20 +159,20 @@ class Instance:
 
 @dataclass(frozen=True, eq=False)
 class ExampleBag:
-    """A bag looked at closely: its most positive instances first.
+    """A bag and its instances, the most positive first.
 
     Attributes:
         name: of the bag.
         size: how many instances it has; those shown may be fewer.
         instances: in descending order of probability.
-        said: what was known of the bag, in words.
+        label: what the bag's label says, in words.
         columns: names of the instances' cells.
-        law: of the bag's count, to be shown beside.
+        distribution: of the bag's count, to be shown beside.
 
     Examples:
         >>> from kofn.report import ExampleBag, Instance, Report, render
         >>> rows = [Instance(0.9, cells=["41"]), Instance(0.2, cells=["29"])]
-        >>> bag = ExampleBag("ward 7", 2, rows, said="one of two", columns=["age"])
+        >>> bag = ExampleBag("ward 7", 2, rows, label="one of two", columns=["age"])
         >>> "one of two" in render(Report("One bag", task="llp", examples=[bag]))
         True
     """
@@ -180,9 +180,9 @@ class ExampleBag:
     name: str
     size: int
     instances: Sequence[Instance]
-    said: str = ""
+    label: str = ""
     columns: Sequence[str] = ()
-    law: Law | None = None
+    distribution: BagDistribution | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,7 @@ class Binomial:
     Attributes:
         mixture: fraction of positives among the unlabelled.
         reference: (n + 1,) the binomial of n and the mixture.
-        laws: predicted laws of some bags of n, each (n + 1,).
+        distributions: predicted distributions of some bags of n, each (n + 1,).
         before: the same before training; empty if that is not known.
         labelled: (p,) probabilities of the labelled positives to be positive; None if there are none.
         unlabelled: (u,) probabilities of the unlabelled instances.
@@ -200,7 +200,7 @@ class Binomial:
 
     mixture: float
     reference: Numbers
-    laws: Sequence[Numbers]
+    distributions: Sequence[Numbers]
     before: Sequence[Numbers] = ()
     labelled: Numbers | None = None
     unlabelled: Numbers | None = None
@@ -220,8 +220,8 @@ class Report:
         comparison: methods beside each other.
         bags: what the model says of each bag.
         calibration: of the counts.
-        laws: of a few bags, before and after training.
-        glance: one whole bag, that shows what the model makes of a bag's label.
+        distributions: of a few bags, before and after training.
+        typical_bag: one whole bag, about half of it positive, that shows what the model makes of a bag's label.
         examples: the most positive instances of some bags.
         binomial: for positive-unlabelled learning.
         parts: further reports, as chapters of the same page.
@@ -236,8 +236,8 @@ class Report:
     comparison: Comparison | None = None
     bags: BagTable | None = None
     calibration: Calibration | None = None
-    laws: Sequence[Law] = ()
-    glance: ExampleBag | None = None
+    distributions: Sequence[BagDistribution] = ()
+    typical_bag: ExampleBag | None = None
     examples: Sequence[ExampleBag] = ()
     binomial: Binomial | None = None
     parts: Sequence[Report] = ()

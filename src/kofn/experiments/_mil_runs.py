@@ -12,7 +12,7 @@ import torch
 
 from kofn import datasets, metrics
 from kofn.datasets import Labelled, MILTask, Splits
-from kofn.experiments._outcome import Outcome, measured
+from kofn.experiments._outcome import Outcome, compute_metrics
 from kofn.experiments._recipes import Recipe
 
 TARGET = 9
@@ -28,10 +28,12 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     model, test = fitted(cell, recipe, seed)
     X, _, groups = test.rows(load().test.instances)  # noqa: N806
     if "Attention" in method:
-        return Outcome(measured(test.bag_labels, model.bag_decision_function(X, groups), METRICS), model.history_)
+        return Outcome(
+            compute_metrics(test.bag_labels, model.bag_decision_function(X, groups), METRICS), model.history_
+        )
     logits = torch.from_numpy(model.decision_function(X))
-    found = measured(test.bag_labels, metrics.bag_scores(logits, offsets=test.bags.offsets), METRICS)
-    found |= measured(test.instance_labels[test.bags.index], logits, METRICS, prefix="instance_")
+    found = compute_metrics(test.bag_labels, metrics.bag_scores(logits, offsets=test.bags.offsets), METRICS)
+    found |= compute_metrics(test.instance_labels[test.bags.index], logits, METRICS, prefix="instance_")
     return Outcome(found, model.history_)
 
 

@@ -64,8 +64,8 @@ def fit_llp(
       kofn fit llp released.parquet --bag ward --label cases --noise laplace:1.5 -o model
       kofn fit llp bounds.csv --bag ward --label lowest,highest -o model
     """  # noqa: D301  # \b keeps the lines of the example
-    made = _common(locals()) | {"noise": noise, "rounding": rounding}
-    _run("LLPClassifier", made, locals(), {"bag": bag, "label_kind": label_kind})
+    parameters = _common(locals()) | {"noise": noise, "rounding": rounding}
+    _run("LLPClassifier", parameters, locals(), {"bag": bag, "label_kind": label_kind})
 
 
 @app.command("mil")
@@ -163,41 +163,41 @@ def fit_pu(
             "either --prior (share of positives in all rows) or --mixture (among the unlabelled) must be given, not "
             "both: unlabelled rows alone do not tell it."
         )
-    made = _common(locals()) | {"prior": prior, "mixture": mixture}
-    _run("PUClassifier", made, locals(), {"positive": positive})
+    parameters = _common(locals()) | {"prior": prior, "mixture": mixture}
+    _run("PUClassifier", parameters, locals(), {"positive": positive})
 
 
-def _common(said: dict[str, Any]) -> dict[str, Any]:
+def _common(arguments: dict[str, Any]) -> dict[str, Any]:
     """Parameters of an estimator that all three share."""
     same = ("loss", "dropout", "epochs", "lr", "schedule", "weight_decay", "l1", "patience", "device")
-    others = {"validation_fraction": said["valid_fraction"], "random_state": said["seed"]}
-    if said["batch_size"] is not None:  # else the estimator's own default
-        others["batch_size"] = said["batch_size"]
-    return {name: said[name] for name in same} | others | {"hidden": _widths(said["hidden"])}
+    others = {"validation_fraction": arguments["valid_fraction"], "random_state": arguments["seed"]}
+    if arguments["batch_size"] is not None:  # else the estimator's own default
+        others["batch_size"] = arguments["batch_size"]
+    return {name: arguments[name] for name in same} | others | {"hidden": _widths(arguments["hidden"])}
 
 
-def _widths(said: str) -> tuple[int, ...]:
-    if said.strip().lower() == "none":
+def _widths(text: str) -> tuple[int, ...]:
+    if text.strip().lower() == "none":
         return ()
     try:
-        widths = tuple(int(width) for width in said.split(","))
+        widths = tuple(int(width) for width in text.split(","))
     except ValueError:
         widths = (0,)
     if min(widths) < 1:
-        raise ValueError(f"--hidden must be whole numbers with commas, such as 128,64, or none; got {said!r}.")
+        raise ValueError(f"--hidden must be whole numbers with commas, such as 128,64, or none; got {text!r}.")
     return widths
 
 
-def _rate(said: str | None) -> float | str | None:
+def _rate(text: str | None) -> float | str | None:
     try:
-        return said if said in (None, "bags") else float(str(said))
+        return text if text in (None, "bags") else float(str(text))
     except ValueError:
-        raise ValueError(f"--start must be a number between 0 and 1, or bags; got {said!r}.") from None
+        raise ValueError(f"--start must be a number between 0 and 1, or bags; got {text!r}.") from None
 
 
-def _run(kind: str, parameters: dict[str, Any], said: dict[str, Any], labels: dict[str, Any]) -> None:
+def _run(kind: str, parameters: dict[str, Any], arguments: dict[str, Any], labels: dict[str, Any]) -> None:
     """Train, save, tell."""
-    target: Path = said["output"]
+    target: Path = arguments["output"]
     checkpoint = target.with_name(target.name + ".checkpoint")
     from rich.console import Console
 
@@ -205,15 +205,15 @@ def _run(kind: str, parameters: dict[str, Any], said: dict[str, Any], labels: di
     from kofn.tables import TableFile, check_model_target, fit_table
 
     check_model_target(target)
-    TableFile(said["data"])
-    _may_start(checkpoint, target, said["resume"])
-    console = Console(stderr=True, quiet=said["quiet"] or said["json"])
+    TableFile(arguments["data"])
+    _require_startable(checkpoint, target, arguments["resume"])
+    console = Console(stderr=True, quiet=arguments["quiet"] or arguments["json"])
     estimator = getattr(estimators, kind)(**parameters, checkpoint=checkpoint)
-    names = {name: said[name] for name in ("label", "features", "max_categories")}
+    names = {name: arguments[name] for name in ("label", "features", "max_categories")}
     try:
         with console.status("reading") as status:
 
-            def tell(stage: str) -> None:
+            def on_stage(stage: str) -> None:
                 status.update(stage)
                 (status.stop if stage == "training" else status.start)()
                 if stage == "training":  # Lightning takes seconds to import: bad data are told of before
@@ -221,19 +221,21 @@ def _run(kind: str, parameters: dict[str, Any], said: dict[str, Any], labels: di
 
                     estimator.set_params(trainer={"callbacks": [RichProgress(console)]})
 
-            model = fit_table(said["data"], estimator, **names, **labels, drop=said["drop"] or (), tell=tell)
+            model = fit_table(
+                arguments["data"], estimator, **names, **labels, drop=arguments["drop"] or (), on_stage=on_stage
+            )
     except (KeyboardInterrupt, SystemExit) as error:
         if isinstance(error, SystemExit) and not _interrupted(estimator):
             raise
-        raise Interrupted(_how_to_go_on(checkpoint)) from None
+        raise Interrupted(_resume_message(checkpoint)) from None
     except BaseException:
-        if not said["resume"]:
-            _forget(checkpoint)
+        if not arguments["resume"]:
+            _delete_checkpoint(checkpoint)
         raise
     model.save(target)
-    _forget(checkpoint)
-    if said["json"]:
-        from kofn.cli._info import facts
+    _delete_checkpoint(checkpoint)
+    if arguments["json"]:
+        from kofn.cli._info_command import facts
 
         as_json(facts(model, target))
     else:
@@ -247,7 +249,8 @@ def _interrupted(estimator: Any) -> bool:
     return any(callback.interrupted for callback in (estimator.trainer or {}).get("callbacks", []))
 
 
-def _may_start(checkpoint: Path, target: Path, resume: bool) -> None:
+def _require_startable(checkpoint: Path, target: Path, resume: bool) -> None:
+    """Require a checkpoint to resume, or none to start anew."""
     there = (checkpoint / "last.ckpt").exists()
     if there and not resume:
         raise ValueError(
@@ -257,18 +260,18 @@ def _may_start(checkpoint: Path, target: Path, resume: bool) -> None:
     if resume and not there:
         raise ValueError(f"there is nothing to resume: no checkpoint in {checkpoint}. Leave --resume out.")
     if not there:
-        _forget(checkpoint)  # what a killed process left before its first epoch ended
+        _delete_checkpoint(checkpoint)  # what a killed process left before its first epoch ended
 
 
-def _how_to_go_on(checkpoint: Path) -> str:
+def _resume_message(checkpoint: Path) -> str:
     if not (checkpoint / "last.ckpt").exists():
-        _forget(checkpoint)
+        _delete_checkpoint(checkpoint)
         return "No epoch had ended, so nothing was kept."
     command = ["kofn", *sys.argv[1:]] if "--resume" in sys.argv else ["kofn", *sys.argv[1:], "--resume"]
     return f"The last epoch is kept in {checkpoint}. Go on with: {shlex.join(command)}"
 
 
-def _forget(checkpoint: Path) -> None:
+def _delete_checkpoint(checkpoint: Path) -> None:
     """Delete the checkpoint, and nothing else that may be in its folder."""
     if not checkpoint.is_dir():
         return

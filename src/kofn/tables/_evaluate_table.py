@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn.estimators import LLPClassifier, PUClassifier
-from kofn.tables._files import TableFile
-from kofn.tables._fit import class_labels
-from kofn.tables._labels import Column, binary, count_labels
+from kofn.tables._fit_table import class_labels
+from kofn.tables._label_columns import Column, binary, count_labels
 from kofn.tables._measures import measure, measure_rows
-from kofn.tables._model import TableModel
-from kofn.tables._reading import Side, encoded, read_side
+from kofn.tables._reading import RowMetadata, encode_table, read_metadata
+from kofn.tables._table_file import TableFile
+from kofn.tables._table_model import TableModel
 
 
 def evaluate_rows(
@@ -32,11 +32,11 @@ def evaluate_rows(
         FileNotFoundError, ValueError: bad input.
     """
     file = TableFile(data)
-    file.need(truth, *model.encoder.columns)
-    side = read_side(file, None, [truth])
-    classes = binary(side.columns[truth], Column(file.path, truth), positive=positive)
+    file.require_columns(truth, *model.encoder.columns)
+    metadata = read_metadata(file, None, [truth])
+    classes = binary(metadata.columns[truth], Column(file.path, truth), positive=positive)
     logits = np.concatenate([part for part, _ in model.scores(file)])
-    return {"on": "rows", "rows": side.rows} | measure_rows(logits, classes)
+    return {"on": "rows", "rows": metadata.rows} | measure_rows(logits, classes)
 
 
 def evaluate_bags(
@@ -55,21 +55,21 @@ def evaluate_bags(
     """
     file = TableFile(data)
     estimator = model.estimator
-    labels = model.labels if label is None else file.names(label)
+    labels = model.labels if label is None else file.parse_columns(label)
     of_rows = isinstance(estimator, PUClassifier)
-    bags = None if of_rows else bag or model.bag
-    file.need(*labels, *([] if bags is None else [bags]), *model.encoder.columns)
-    side = read_side(file, bags, labels)
-    y = labels_as_trained(model, side, labels, file)
-    matrix = encoded(file, model.encoder, rows=side.rows)
-    counted = {} if of_rows else {"bags": len(side.names)}
-    return {"on": "labels", "rows": side.rows} | counted | measure(estimator, matrix, y, side.bag_of)
+    bag_column = None if of_rows else bag or model.bag
+    file.require_columns(*labels, *([] if bag_column is None else [bag_column]), *model.encoder.columns)
+    metadata = read_metadata(file, bag_column, labels)
+    y = labels_as_trained(model, metadata, labels, file)
+    matrix = encode_table(file, model.encoder, rows=metadata.rows)
+    counted = {} if of_rows else {"bags": len(metadata.bag_names)}
+    return {"on": "labels", "rows": metadata.rows} | counted | measure(estimator, matrix, y, metadata.bag_of)
 
 
-def labels_as_trained(model: TableModel, side: Side, labels: list[str], file: TableFile) -> NDArray[Any]:
+def labels_as_trained(model: TableModel, metadata: RowMetadata, labels: list[str], file: TableFile) -> NDArray[Any]:
     """Labels of the rows of a table, read as those of training were."""
     estimator = model.estimator
     if not isinstance(estimator, LLPClassifier):
-        return class_labels(estimator, side, labels, file, model.positive)
+        return class_labels(estimator, metadata, labels, file, model.positive)
     kind, noise, rounding = estimator.label, estimator.noise, estimator.rounding
-    return count_labels(side, labels, file.path, kind=kind, noise=noise, rounding=rounding)[0]
+    return count_labels(metadata, labels, file.path, kind=kind, noise=noise, rounding=rounding)[0]

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from kofn import _require
 from kofn.bags import Bags
 from kofn.batches import BagDataset
-from kofn.estimators._base import CountClassifier, posteriors
-from kofn.estimators._labels import (
+from kofn.estimators._count_classifier import CountClassifier, posteriors
+from kofn.estimators._network import Module, with_attention
+from kofn.estimators._row_labels import (
     Array,
     bag_weights,
     bags_of,
@@ -26,7 +27,6 @@ from kofn.estimators._labels import (
     rows_of,
     two_classes,
 )
-from kofn.estimators._network import Module, with_attention
 from kofn.metrics import bag_scores
 from kofn.models import AttentionMIL
 
@@ -151,16 +151,16 @@ class MILClassifier(CountClassifier):
         instances, labels = self._check_training(X, y)
         classes, positive = two_classes(labels)
         bags = bags_of(groups, len(instances))
-        stated = bags.common(positive, name="y")
+        bag_labels = bags.common(positive, name="y")
         seed = self._seed()
-        chosen, held = hold_out(stated, self.validation_fraction, seed)
+        chosen, held = hold_out(bag_labels, self.validation_fraction, seed)
         self.held_out_ = held.numpy()
-        train = BagDataset(instances, bags.select(chosen), stated[chosen])
+        train = BagDataset(instances, bags.select(chosen), bag_labels[chosen])
         self._train(
             train,
-            BagDataset(instances, bags.select(held), stated[held]) if len(held) else None,
-            self._objective(stated[chosen]),
-            batches=self._bags_in_a_step(len(chosen)),
+            BagDataset(instances, bags.select(held), bag_labels[held]) if len(held) else None,
+            self._objective(bag_labels[chosen]),
+            batches=self._batch_options(len(chosen)),
             seed=seed,
             rule=self._rule(),
             start=base_rate(train.bags.sizes, train.labels) if self.start == "bags" else self.start,
@@ -212,9 +212,9 @@ class MILClassifier(CountClassifier):
         from kofn.training import BagObjective
 
         logits, bags = self._bag_logits(X, groups)
-        stated = self._bag_labels(y, bags)
+        bag_labels = self._bag_labels(y, bags)
         positive = torch.empty(len(bags.index), dtype=torch.float64)
-        positive[bags.index] = posteriors(BagObjective(), logits, stated, bags)
+        positive[bags.index] = posteriors(BagObjective(), logits, bag_labels, bags)
         return torch.stack([1 - positive, positive], 1).numpy()
 
     def score(self, X: Any, y: Any, groups: Any = None, *, sample_weight: Any = None) -> float:
