@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import kofn
-from kofn.counts import _native
+from kofn.counts import _native_library
 
 PRELUDE = """
 import sys
@@ -24,8 +24,8 @@ def start(script: str, *arguments: Any, **environment: Any) -> subprocess.Popen[
     """Run a script; its arguments are sys.argv[1:]."""
     folders = [Path(kofn.__file__).parents[1], Path(__file__).parent]
     inherited = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders)), "OMP_NUM_THREADS": "1"}
-    if _native.available:
-        inherited["KOFN_LIBRARY"] = _native._library._name
+    if _native_library.available:
+        inherited["KOFN_LIBRARY"] = _native_library._library._name
     return subprocess.Popen(
         [sys.executable, "-c", PRELUDE + script, *map(str, arguments)],
         env=inherited | {name: str(value) for name, value in environment.items()},

@@ -16,7 +16,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from kofn.datasets._files import Source
+from kofn.datasets._downloads import Source
 
 ADULT_ROWS = (
     "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Husband, White, Male, 2174, 0, 40, Peru, <=50K",

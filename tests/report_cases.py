@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from kofn.report import (
+    BagDistribution,
     BagTable,
     Binomial,
     Calibration,
     Comparison,
     ExampleBag,
     Instance,
-    Law,
     Method,
     Metric,
     Report,
@@ -58,7 +58,7 @@ def example(name: str = "bag 3", *, images: bool = True, truth: bool = True) -> 
         )
         for p in (0.97, 0.7, 0.55, 0.1, 0.01)
     ]
-    law = Law(name, binomial_law(5, 0.5), binomial_law(5, 0.2), 2)
+    law = BagDistribution(name, binomial_law(5, 0.5), binomial_law(5, 0.2), 2)
     return ExampleBag(name, 5, instances, "2 positives", () if images else ("width", "colour"), law)
 
 
@@ -82,8 +82,8 @@ def full(name: str = "bag") -> Report:
         ),
         bags=bag_table(name=name),
         calibration=Calibration([0.25, 0.5, 0.75], [0.2, 0.5, 0.8], [0.1] * 10, 40),
-        laws=[Law(f"{name} {i}", binomial_law(8, 0.5), binomial_law(8, 0.1), i) for i in range(3)],
-        glance=example(name),
+        distributions=[BagDistribution(f"{name} {i}", binomial_law(8, 0.5), binomial_law(8, 0.1), i) for i in range(3)],
+        typical_bag=example(name),
         examples=[example(name), example(name, images=False)],
         binomial=Binomial(
             0.4,

@@ -234,7 +234,7 @@ def test_containers_of_positions() -> None:
 
 POSITIONS: list[tuple[Callable[[], Bags], type[Exception], str]] = [
     (lambda: Bags([0.0, 1.0], [0, 2]), TypeError, "`index` must be whole numbers; got torch.float64. Convert with"),
-    (lambda: Bags([0, -1], [0, 2]), ValueError, "`index` must be 0 or more; got -1."),
+    (lambda: Bags([0, -1], [0, 2]), ValueError, "`index` must be at least 0; got -1."),
     (lambda: Bags([[0, 1]], [0, 2]), ValueError, r"`index` must have one dimension; got shape \(1, 2\)."),
     (lambda: Bags([0, 1], [0.0, 2.0]), TypeError, "`offsets` must be whole numbers; got torch.float64"),
     (lambda: Bags([0, 1], [0, 1]), ValueError, "`offsets` must start at 0 and end at .* 2; they run from 0 to 1"),
@@ -242,7 +242,7 @@ POSITIONS: list[tuple[Callable[[], Bags], type[Exception], str]] = [
     (lambda: Bags([0, 1], []), ValueError, "`offsets` must have shape"),
     (lambda: Bags([0, 1], [0, 3, 2]), ValueError, "`offsets` must not decrease; bag 1 would run from 3 to 2"),
     (lambda: Bags([0], [0, 1], names="ab"), ValueError, "`names` must have one for each of the 1 bags; got 2."),
-    (lambda: Bags.from_lists([[0], [-1]]), ValueError, r"`lists\[1\]` must be 0 or more; got -1."),
+    (lambda: Bags.from_lists([[0], [-1]]), ValueError, r"`lists\[1\]` must be at least 0; got -1."),
     (lambda: Bags.from_lists({"a": [0], "b": [0.5]}), TypeError, r"`lists\['b'\]` must be whole numbers"),
     (lambda: Bags.from_lists([[True]]), TypeError, r"`lists\[0\]` must be whole numbers; got torch.bool"),
     (lambda: Bags.from_lists([0, 1]), ValueError, r"`lists\[0\]` must have one dimension; got shape \(\)"),
@@ -250,7 +250,7 @@ POSITIONS: list[tuple[Callable[[], Bags], type[Exception], str]] = [
     (lambda: Bags.from_lists(["ab"]), TypeError, r"`lists\[0\]` must be numbers, .* got str: "),
     (lambda: Bags.from_lists([[[0], [0, 1]]]), TypeError, r"`lists\[0\]` must be numbers, .* got list: "),
     (lambda: Bags.from_lists([[2**70]]), TypeError, r"`lists\[0\]` must be numbers"),
-    (lambda: Bags.from_sizes([1, -2]), ValueError, "`sizes` must be 0 or more; got -2."),
+    (lambda: Bags.from_sizes([1, -2]), ValueError, "`sizes` must be at least 0; got -2."),
     (lambda: Bags.from_sizes(3), ValueError, r"`sizes` must have one dimension; got shape \(\)"),
     (lambda: Bags.from_sizes(["a"]), TypeError, "`sizes` must be numbers"),
 ]

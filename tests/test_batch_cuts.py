@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kofn.batches import BagSampler
-from kofn.batches._plans import cut, most_batches
+from kofn.batches._samplers import batch_ends, max_batches
 
 SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=30)
 
@@ -30,9 +30,9 @@ def greedy(sizes: list[int], most: int) -> list[int]:
 @given(sizes=SIZES, most=st.integers(1, 40), more=st.integers(0, 30))
 def test_cut(sizes: list[int], most: int, more: int) -> None:
     array, plain = np.array(sizes), greedy(sizes, most)
-    assert cut(array, most, 1).tolist() == plain
+    assert batch_ends(array, most, 1).tolist() == plain
     wanted = min(len(plain) + more, len(sizes))
-    ends = cut(array, most, wanted).tolist()
+    ends = batch_ends(array, most, wanted).tolist()
     assert len(ends) == wanted
     assert ends == sorted(set(ends))
     assert set(plain) <= set(ends)  # batches are halved, never joined
@@ -49,7 +49,7 @@ def test_cut(sizes: list[int], most: int, more: int) -> None:
 )
 def test_most_batches_is_an_upper_bound(sizes: list[int], most: int, unit: int, seed: int) -> None:
     array, rng = np.array(sizes) * unit, np.random.default_rng(seed)
-    bound = most_batches(array, most)
+    bound = max_batches(array, most)
     assert 1 <= bound <= len(sizes)
     small_and_large = [x for pair in itertools.zip_longest(*np.array_split(np.sort(array), 2)) for x in pair if x]
     orders = [
@@ -66,14 +66,14 @@ def test_most_batches_in_every_order() -> None:
         for sizes in itertools.combinations_with_replacement([1, 2, 3, 5, 8], bags):
             for most in (1, 2, 3, 4, 6, 9):
                 worst = max(len(greedy(list(order), most)) for order in itertools.permutations(sizes))
-                assert worst <= most_batches(np.array(sizes), most)
+                assert worst <= max_batches(np.array(sizes), most)
 
 
 def test_most_batches_is_not_far_off() -> None:
-    assert most_batches(np.full(1000, 10), 205) == 50  # 20 to a batch
-    assert most_batches(np.full(1000, 10), 9) == 1000
-    assert most_batches(np.array([*[1] * 5000, 10**5]), 1000) == 7  # 5 full ones, cut in two by the giant, and that
-    assert most_batches(np.array([4, 4]), 8) == 1
+    assert max_batches(np.full(1000, 10), 205) == 50  # 20 to a batch
+    assert max_batches(np.full(1000, 10), 9) == 1000
+    assert max_batches(np.array([*[1] * 5000, 10**5]), 1000) == 7  # 5 full ones, cut in two by the giant, and that
+    assert max_batches(np.array([4, 4]), 8) == 1
 
 
 RNG = np.random.default_rng(0)

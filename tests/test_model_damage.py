@@ -12,7 +12,7 @@ import torch
 from model_folder_cases import FACTS, forge, forge_weights, saved
 from plain_values import same
 
-from kofn import _whole_folder
+from kofn import _atomic_folder
 from kofn._model_folder import read_model, write_model
 
 
@@ -37,7 +37,7 @@ def test_missing(folder: Path, tmp_path: Path) -> None:
 
 
 def test_missing_because_a_writer_was_killed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_whole_folder, "_PAUSE", 0.0)
+    monkeypatch.setattr(_atomic_folder, "_PAUSE", 0.0)
     folder.rename(folder.with_name(".model.01234567.old"))
     with pytest.raises(FileNotFoundError, match=r"interrupted; rename .*/\.model\.01234567\.old to model\."):
         read_model(folder)

@@ -21,7 +21,7 @@ from model_folder_cases import FACTS, contents, saved
 from plain_values import PLAIN, WORDS, same
 from torch import Tensor, nn
 
-from kofn import _model_folder, _whole_folder
+from kofn import _atomic_folder, _model_folder
 from kofn._model_folder import read_model, write_model
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16]
@@ -268,7 +268,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_file(folder: Path, monkeypatch:
         if file.name == "model.json":
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_whole_folder, "_write", write_half)
+    monkeypatch.setattr(_atomic_folder, "_write", write_half)
     with pytest.raises(OSError, match="No space left"):
         write_model(folder, kind="new", facts={}, tensors={})
     assert contents(folder.parent) == before

@@ -24,7 +24,7 @@ import kofn
 # Shown in the example of another name; the check looks whether it really is.
 SHOWN_IN = {
     "kofn.batches.Batch": "kofn.batches.BagDataset",
-    "kofn.experiments.gathered": "kofn.experiments.collect",
+    "kofn.experiments.load_records": "kofn.experiments.collect",
     "kofn.experiments.run_grid": "kofn.experiments.collect",
     "kofn.experiments.Run": "kofn.experiments.run_cell",
     "kofn.report.Instance": "kofn.report.ExampleBag",

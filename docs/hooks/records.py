@@ -21,10 +21,10 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 from kofn import experiments
+from kofn.experiments._captions import CAPTIONS, LEGEND, PROTOCOLS
 from kofn.experiments._cells import TABLES
 from kofn.experiments._findings import findings
-from kofn.experiments._layout import layouts, markdown_layout
-from kofn.experiments._words import CAPTIONS, LEGEND, PROTOCOLS
+from kofn.experiments._table_layout import layouts, markdown_layout
 
 RESULTS = Path(__file__).parents[2] / "results"
 drawn: dict[str, Path] = {}
@@ -78,7 +78,7 @@ def counted(_: str | None) -> str:
     """How many records there are of each table, and where they were made."""
     lines = ["| table | records | machine | versions |", "|---|---|---|---|"]
     for name in TABLES:
-        records = experiments.gathered(RESULTS, name)
+        records = experiments.load_records(RESULTS, name)
         machines = {f"{r['machine']['processor']}, {r['machine']['cores']} cores" for r in records}
         versions = {f"kofn {r['versions']['kofn']}, torch {r['versions']['torch']}" for r in records}
         lines.append(f"| `{name}` | {len(records)} | {'; '.join(sorted(machines))} | {'; '.join(sorted(versions))} |")

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kofn import _checks, _facts, _whole_folder
+from kofn import _atomic_folder, _facts, _require
 from kofn._facts import JSON
 
 MODEL = "model.json"
@@ -30,7 +30,7 @@ WEIGHTS = "weights.safetensors"
 FORMAT = "kofn-model"
 VERSION = 1
 
-_AGAIN = "Copy the folder again from where it was whole, or save the model again."
+_CURE = "Copy the folder again from where it was whole, or save the model again."
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +80,8 @@ def write_model(
     weights = _pack(tensors)
     document = _document(kind, facts, weights)
     target = Path(os.path.realpath(path))
-    may_replace(target)
-    _whole_folder.write(target, {WEIGHTS: weights, MODEL: document})
+    require_replaceable(target)
+    _atomic_folder.write(target, {WEIGHTS: weights, MODEL: document})
 
 
 def read_model(path: str | os.PathLike[str], *, kind: str | Sequence[str] | None = None) -> Model:
@@ -105,19 +105,19 @@ def read_model(path: str | os.PathLike[str], *, kind: str | Sequence[str] | None
     """
     folder = Path(path)
     kinds = (kind,) if isinstance(kind, str) else kind
-    return _whole_folder.read(folder, lambda: _read(folder, kinds))
+    return _atomic_folder.read(folder, lambda: _read(folder, kinds))
 
 
 # The two files
 
 
 def _pack(tensors: Mapping[str, Tensor]) -> bytes:
-    safetensors = _checks.extra("safetensors.torch", "train")
+    safetensors = _require.package("safetensors.torch", extra="train")
     plain = {}
     for name, value in tensors.items():
         if not isinstance(name, str):
             raise TypeError(f"Names in `tensors` must be str; got {name!r:.80}, a {type(name).__name__}.")
-        tensor = _checks.is_tensor(f'tensors["{name}"]', value).detach()
+        tensor = _require.tensor(f'tensors["{name}"]', value).detach()
         if tensor.layout != torch.strided or tensor.is_meta:
             raise ValueError(
                 f'`tensors["{name}"]` must be dense and have values; its layout is {tensor.layout}, its device '
@@ -137,12 +137,12 @@ def _pack(tensors: Mapping[str, Tensor]) -> bytes:
 
 
 def _unpack(file: Path, data: bytes) -> dict[str, Tensor]:
-    safetensors = _checks.extra("safetensors.torch", "train")
+    safetensors = _require.package("safetensors.torch", extra="train")
     try:
         tensors: dict[str, Tensor] = safetensors.load(data)
     except Exception as error:  # safetensors has its own exceptions, and its Python side adds KeyErrors and others
         raise ValueError(
-            f"{file} must be a safetensors file; this one cannot be read ({error}). kofn did not write it. {_AGAIN}"
+            f"{file} must be a safetensors file; this one cannot be read ({error}). kofn did not write it. {_CURE}"
         ) from error
     return tensors
 
@@ -199,7 +199,7 @@ def _read(folder: Path, kinds: Sequence[str] | None) -> Model:
         }:
             facts = _decode(file, coded)
         case _:
-            raise ValueError(f"{file} must have a kind, versions, facts and weights; some are missing. {_AGAIN}")
+            raise ValueError(f"{file} must have a kind, versions, facts and weights; some are missing. {_CURE}")
     written_by = f"kofn {kofn}, torch {torch_version}"
     if kinds is not None and kind not in kinds:
         wanted = " or ".join(map(repr, kinds))
@@ -210,10 +210,10 @@ def _read(folder: Path, kinds: Sequence[str] | None) -> Model:
     data = _bytes(folder, WEIGHTS)
     if len(data) != size:
         raise ValueError(
-            f"{folder / WEIGHTS} must have {size} bytes; it has {len(data)}: truncated or altered. {_AGAIN}"
+            f"{folder / WEIGHTS} must have {size} bytes; it has {len(data)}: truncated or altered. {_CURE}"
         )
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise ValueError(f"{folder / WEIGHTS} must have the SHA-256 that {MODEL} names; it was altered. {_AGAIN}")
+        raise ValueError(f"{folder / WEIGHTS} must have the SHA-256 that {MODEL} names; it was altered. {_CURE}")
     return Model(kind, facts, _unpack(folder / WEIGHTS, data), written_by)
 
 
@@ -221,9 +221,9 @@ def _decode(file: Path, coded: dict[str, JSON]) -> dict[str, JSON]:
     try:
         facts = _facts.decode(coded)
     except ValueError as error:
-        raise ValueError(f"{file} must hold facts as kofn writes them. {error} {_AGAIN}") from None
+        raise ValueError(f"{file} must hold facts as kofn writes them. {error} {_CURE}") from None
     if not isinstance(facts, dict):
-        raise ValueError(f"{file} must hold facts by name; got {facts!r}. {_AGAIN}")
+        raise ValueError(f"{file} must hold facts by name; got {facts!r}. {_CURE}")
     return facts
 
 
@@ -232,9 +232,9 @@ def _bytes(folder: Path, name: str) -> bytes:
         return (folder / name).read_bytes()
     except FileNotFoundError:
         if folder.exists():
-            cure = f"A kofn model is a folder with {MODEL} and {WEIGHTS}. {_AGAIN}"
+            cure = f"A kofn model is a folder with {MODEL} and {WEIGHTS}. {_CURE}"
             raise FileNotFoundError(f"{folder / name} is missing. {cure}") from None
-        old = _whole_folder.set_aside(folder)
+        old = _atomic_folder.old_versions(folder)
         cure = f"A writer was interrupted; rename {old[0]} to {folder.name}." if old else "Check the path."
         raise FileNotFoundError(f"`path` must be the folder of a kofn model; there is no {folder}. {cure}") from None
 
@@ -243,7 +243,7 @@ def _parse(file: Path, data: bytes) -> dict[str, Any]:
     try:
         document = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file} must be JSON; it is truncated or altered ({error}). {_AGAIN}") from None
+        raise ValueError(f"{file} must be JSON; it is truncated or altered ({error}). {_CURE}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ValueError(f'{file} must say "format": "{FORMAT}"; it is not a kofn model. Check the path.')
     version = document.get("version")
@@ -258,15 +258,15 @@ def _parse(file: Path, data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):  # what JSON for Python may hold and ours does not, such as NaN
         whole = False
     if not whole:
-        raise ValueError(f"{file} must be as kofn wrote it, to the byte; its digest or layout says no. {_AGAIN}")
+        raise ValueError(f"{file} must be as kofn wrote it, to the byte; its digest or layout says no. {_CURE}")
     return document
 
 
 # Writing
 
 
-def may_replace(target: Path) -> None:
-    """Raise ValueError unless there is nothing at `target`, or a model of ours and nothing beside it."""
+def require_replaceable(target: Path) -> None:
+    """Require that there is nothing at `target`, or a model of ours and nothing beside it."""
     if not target.exists():
         return
     cure = "Nothing was touched. Choose another path, or move it away."

@@ -46,6 +46,21 @@ def numbers(name: str, value: Any) -> Tensor:
         ) from None
 
 
+def whole_numbers(name: str, value: Any, *, low: int | None = None) -> Tensor:
+    """Require flat whole numbers, at least `low` each; returned as int64 on the CPU."""
+    given = numbers(name, value).detach().cpu()
+    if not given.numel():
+        given = given.long()  # numpy has no integer for an empty list
+    if given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:
+        raise TypeError(f"`{name}` must be whole numbers; got {given.dtype}. Convert with .long().")
+    if given.dim() != 1:
+        raise ValueError(f"`{name}` must have one dimension; got shape {tuple(given.shape)}.")
+    whole = given.long()
+    if low is not None and bool((whole < low).any()):
+        raise ValueError(f"`{name}` must be at least {low}; got {int(whole.min())}.")
+    return whole
+
+
 def fractions(name: str, value: Tensor) -> Tensor:
     """Require a tensor of numbers from 0 to 1."""
     if not holds((value >= 0) & (value <= 1)):
@@ -78,6 +93,14 @@ def whole_number(name: str, value: object, *, low: int | None = None, high: int 
     if (low is not None and int(value) < low) or (high is not None and int(value) > high):
         rule = f"at least {low}" if high is None else f"from {low} to {high}"
         raise ValueError(f"`{name}` must be {rule}; got {value}.")
+
+
+def one_of_two(first: str, a: int | None, second: str, b: int | None) -> None:
+    """Require one of two whole numbers, at least 1, and not both."""
+    if (a is None) == (b is None):
+        raise ValueError(f"either `{first}` or `{second}` must be given, not both; got {a} and {b}.")
+    name, value = (first, a) if a is not None else (second, b)
+    whole_number(name, value, low=1)
 
 
 def option(name: str, value: object, allowed: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from kofn.report import Comparison, Method, Report, report_of
 
 TITLE = "Learning from counts: handwritten digits"
 TASKS = ("proportions", "at least one", "unlabelled")
-ROWS: dict[str, tuple[tuple[Any, Any, Any], Any]] = {  # name of a method: its loss in each task, and its role
+METHODS: dict[str, tuple[tuple[Any, Any, Any], Any]] = {  # name of a method: its loss in each task, and its role
     "count loss": (("count", "count", "count"), "count"),
     "proportion loss": (("proportion", None, None), "baseline"),
     "mutual contamination": (("mutual-contamination", None, None), "baseline"),
@@ -46,7 +46,7 @@ def fits(*, seed: int = 0, **options: Any) -> Iterator[Callable[[], Fitted]]:
         seed: of the tasks and of the networks.
         **options: of the estimators.
     """
-    for method, (losses, _) in ROWS.items():
+    for method, (losses, _) in METHODS.items():
         for task, loss in enumerate(losses):
             if loss is not None:
                 yield _fit(method, task, loss, seed, options)
@@ -90,7 +90,8 @@ def compare(done: list[Fitted]) -> Comparison:
     """The AUC of each method on each task."""
     found = {(fit.method, fit.task): fit.auc for fit in done}
     methods = [
-        Method(name, [found.get((name, task)) for task in range(len(TASKS))], role) for name, (_, role) in ROWS.items()
+        Method(name, [found.get((name, task)) for task in range(len(TASKS))], role)
+        for name, (_, role) in METHODS.items()
     ]
     return Comparison(TASKS, methods, "AUC on held-out digits")
 

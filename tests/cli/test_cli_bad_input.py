@@ -87,7 +87,7 @@ def test_a_typo_is_found_before_the_rows_are_read(folder: Path, monkeypatch: pyt
         raise AssertionError("rows were read")
 
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("kofn.tables._files.TableFile.chunks", refuse)
+    monkeypatch.setattr("kofn.tables._table_file.TableFile.chunks", refuse)
     result = CliRunner().invoke(app, ["fit", "llp", "t.csv", "--bag", "bags", "--label", "count", "-o", "m"])
     assert result.exit_code == 2
     assert "Did you mean 'bag'?" in result.stderr

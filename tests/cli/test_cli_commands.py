@@ -47,10 +47,10 @@ FITS: dict[str, list[str]] = {
     "pu": ["pu", "--label", "labelled", "--mixture", "0.3"],
 }
 MEASURES = {
-    "proportion": {"log_likelihood", "log_likelihood_alike", "expected_count_error", "calibration_error"},
+    "proportion": {"log_likelihood", "log_likelihood_baseline", "expected_count_error", "calibration_error"},
     "interval": {"log_likelihood", "expected_count_in_interval"},
     "noisy": {"log_likelihood", "distance_to_observed"},
-    "baseline": {"log_likelihood", "log_likelihood_alike", "expected_count_error", "calibration_error"},
+    "baseline": {"log_likelihood", "log_likelihood_baseline", "expected_count_error", "calibration_error"},
     "mil": {"bag_accuracy"},
     "pu": {"mixture", "predicted_positive_share", "mean_probability", "recall"},
 }

@@ -55,7 +55,7 @@ def test_report_with_and_without_data(votes: tuple[Path, Path], tmp_path: Path) 
 
 def test_report_of_a_long_table_takes_whole_bags(votes: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     data, model = votes
-    monkeypatch.setattr("kofn.tables._report.LIMIT", 23)
+    monkeypatch.setattr("kofn.tables._report_table.LIMIT", 23)
     report = report_table(TableModel.load(model), data)
     assert report.bags is not None
     assert report.bags.sizes.tolist() == [5, 5, 5, 5]
@@ -85,7 +85,7 @@ def test_demo(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     found = json.loads(run("demo", "-o", folder, "--epochs", 1, "-q", "--json"))
     assert found["tasks"] == list(demo.TASKS)
-    assert set(found["methods"]) == set(demo.ROWS)
+    assert set(found["methods"]) == set(demo.METHODS)
     assert all(0 <= score <= 1 for scores in found["methods"].values() for score in scores if score is not None)
     page = (folder / "report.html").read_text()
     assert demo.TITLE in page

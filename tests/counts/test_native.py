@@ -226,3 +226,27 @@ def test_every_instruction_set_ends_at_logits_that_no_tilt_can_tell_apart(
         (gradient,) = torch.autograd.grad(value.clamp(min=-1e300).sum(), x)
     assert not value.isnan().any()
     assert gradient.isfinite().all()
+
+
+@needs_core
+@pytest.mark.parametrize("text", ["6", "abc", "1024", "-1", "2.5"])
+def test_an_instruction_set_of_no_name_is_ignored_with_a_warning(text: str) -> None:
+    # 6 died of an illegal instruction where one of its bits is missing; a word broke the import.
+    code = "import torch, kofn; print(kofn.log_count_prob(torch.zeros(4), 2).exp().item())"
+    out = run_python(code, KOFN_LEVEL=text)
+    assert out.stdout.strip() == "0.375"
+    assert "KOFN_LEVEL must be 0, for the best instruction set, or one that this machine has: 1" in out.stderr
+    assert f"got {text!r}, which is ignored" in out.stderr
+
+
+@pytest.mark.parametrize("text", ["", " ", "0", "1"])
+def test_an_instruction_set_that_is_there_is_used_in_silence(text: str) -> None:
+    out = run_python("from kofn.counts import _native_library as n; print(n.level)", KOFN_LEVEL=text)
+    assert (out.stdout.strip(), out.stderr) == (text.strip() or "0", "")
+
+
+@needs_core
+def test_two_levels_at_once_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_native_library, "level", 3)
+    with kofn.counts.use("native"), pytest.raises(RuntimeError, match="KOFN_LEVEL=3"):
+        kofn.log_count_prob(torch.zeros(3), 1)

@@ -13,7 +13,7 @@ from pathlib import Path
 import dataset_files
 import pytest
 
-from kofn.datasets._files import Source, find, read
+from kofn.datasets._downloads import Source, find, read
 
 CONTENTS = {"a.bin": b"alpha", "b.bin": b"beta" * 1000}
 CHECKSUMS = {name: dataset_files.sha256(content) for name, content in CONTENTS.items()}
@@ -26,7 +26,7 @@ SOURCE = Source(
     urls=("https://example.org/letters.zip",),
 )
 EACH = replace(SOURCE, urls=("https://example.org/a.bin", "https://example.org/b.bin"))
-TAR = replace(SOURCE, urls=("https://example.org/letters.tar.gz",), inside="letters-1.0/")
+TAR = replace(SOURCE, urls=("https://example.org/letters.tar.gz",), archive_prefix="letters-1.0/")
 
 
 def files_below(folder: Path) -> set[str]:

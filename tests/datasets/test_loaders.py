@@ -116,12 +116,12 @@ def test_offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> 
 def test_download_from_the_publishers_parcels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     loader, module, contents = LOADERS[name]
     source = dataset_files.expect(monkeypatch, module, contents())
-    inside = {source.inside + file: content for file, content in contents().items()}
-    parcel = source.urls[0].rsplit("/", 1)[1]
+    members = {source.archive_prefix + file: content for file, content in contents().items()}
+    filename = source.urls[0].rsplit("/", 1)[1]
     parcels = {
-        "zip": lambda: {parcel: dataset_files.zipped(inside)},
-        "gz": lambda: contents() if name == "mnist" else {parcel: dataset_files.tarred(inside)},
-    }[parcel.rsplit(".", 1)[1]]()
+        "zip": lambda: {filename: dataset_files.zipped(members)},
+        "gz": lambda: contents() if name == "mnist" else {filename: dataset_files.tarred(members)},
+    }[filename.rsplit(".", 1)[1]]()
     asked = dataset_files.serve(monkeypatch, tmp_path / "shelf", parcels)
     loader(tmp_path / "root")
     assert asked == list(source.urls)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kofn.datasets import hold_out, make_llp_bags, make_mil_bags, make_pu_split
-from kofn.datasets._draws import below, normal_sizes, permutation
+from kofn.datasets._draws import normal_sizes, permutation, random_integers
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -248,7 +248,7 @@ def test_permutation(seed: int, n: int) -> None:
 
 def test_whole_numbers_below_a_bound_are_even() -> None:
     assert torch.allclose(
-        below(7, 70_000, generator=seeded(0)).bincount() / 70_000, torch.full((7,), 1 / 7), atol=0.007
+        random_integers(7, 70_000, generator=seeded(0)).bincount() / 70_000, torch.full((7,), 1 / 7), atol=0.007
     )
 
 

@@ -157,7 +157,7 @@ def test_scores() -> None:
 def test_score_of_spread_proportions() -> None:
     shares = np.full(20, 0.3)[TASK.groups]  # 1.2 of 4
     logits = torch.tensor(LLP.decision_function(TASK.X).reshape(20, 4))
-    expected = -float(Spread(torch.full((20,), 1.2)).loss(logits).mean())
+    expected = -float(kofn.count_loss(logits, Spread(torch.full((20,), 1.2))))
     assert relabelled(rounding="spread").score(TASK.X, shares, groups=TASK.groups) == pytest.approx(expected, rel=1e-6)
 
 

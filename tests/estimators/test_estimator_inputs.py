@@ -161,7 +161,7 @@ def test_precision(precision: str) -> None:
 
 def test_many_instances_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     model = kofn.LLPClassifier(**QUICK).fit(X, Y, groups=GROUPS)
-    monkeypatch.setattr("kofn.estimators._base.CHUNK", 7)
+    monkeypatch.setattr("kofn.estimators._count_classifier.CHUNK", 7)
     assert np.allclose(model.decision_function(X), EXPECTED, atol=1e-6)
 
 

@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 from torch.distributions import Laplace
 
 import kofn
-from kofn.estimators._llp import LOSSES, noise_law
+from kofn.estimators._llp_classifier import LOSSES, noise_law
 from kofn.targets import DiscreteLaplace
 
 TASK = bags_task()

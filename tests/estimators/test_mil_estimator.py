@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 import kofn
 from kofn import models
-from kofn.estimators._mil import ATTENTION, LOSSES
+from kofn.estimators._mil_classifier import ATTENTION, LOSSES
 
 TASK = bags_task(threshold=0.8)
 

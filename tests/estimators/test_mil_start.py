@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 import kofn
-from kofn.estimators._labels import base_rate
+from kofn.estimators._row_labels import base_rate
 
 HUGE = 1000
 

@@ -10,7 +10,7 @@ from estimator_cases import LEARNS, QUICK, pu_task
 from sklearn.metrics import roc_auc_score
 
 import kofn
-from kofn.estimators._pu import LOSSES
+from kofn.estimators._pu_classifier import LOSSES
 
 X, TRUTH, Y = pu_task()
 MIXTURE = float((TRUTH[Y == -1] == 1).mean())

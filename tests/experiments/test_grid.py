@@ -11,7 +11,7 @@ import child_processes
 import pytest
 from experiment_cases import lines, made_up, record
 
-from kofn.experiments import Run, _records, _run, collect, gathered, reproduce, run_grid, runs
+from kofn.experiments import Run, _records, _run, collect, load_records, reproduce, run_grid, runs
 from kofn.experiments._outcome import Outcome
 
 ONLY = ["data=adult", "setting=[0,1]", "bag_size=8"]
@@ -43,7 +43,7 @@ def test_a_record_each_then_nothing(tmp_path: Path, calls: list[Any]) -> None:
 
 def test_a_deleted_or_damaged_or_foreign_record_is_run_again(tmp_path: Path, calls: list[Any]) -> None:
     wanted = runs("llp", only=[*ONLY, "method=CL"], seeds=4)
-    paths = [_records.place(tmp_path, run) for run in wanted]
+    paths = [_records.record_path(tmp_path, run) for run in wanted]
     run_grid(wanted, results=tmp_path, progress=False)
     whole = [path.read_bytes() for path in paths]
     calls.clear()
@@ -150,7 +150,7 @@ def test_a_checkout_has_no_folder_of_records(tmp_path: Path, calls: list[Any]) -
     calls.clear()
     reproduce("llp", only=ONLY, seeds=2, results=tmp_path / "b", progress=False)
     assert sorted(calls) == [("CL", 1), ("LMMCM", 1), ("PL", 1)]
-    assert len(gathered(tmp_path / "b", "llp")) == 6
+    assert len(load_records(tmp_path / "b", "llp")) == 6
 
 
 def test_progress_names_runs_and_numbers(tmp_path: Path, calls: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,10 +170,10 @@ def test_all_leaves_out_tables_that_do_not_fit(tmp_path: Path, calls: list[Any])
 def test_a_line_that_is_no_record_is_named(tmp_path: Path) -> None:
     (tmp_path / "llp.jsonl").write_text('{"table": "llp"}\n')
     with pytest.raises(ValueError, match=r"llp\.jsonl, line 1, lacks cell, method"):
-        gathered(tmp_path, "llp")
+        load_records(tmp_path, "llp")
     (tmp_path / "llp.jsonl").write_text("nonsense\n")
     with pytest.raises(ValueError, match=r"llp\.jsonl, line 1, is no record"):
-        gathered(tmp_path, "llp")
+        load_records(tmp_path, "llp")
 
 
 def test_jobs_must_be_some(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ if __name__ == "__main__":
 """
     child_processes.finish(child_processes.start(script, tmp_path / "two"))
     for run in wanted:
-        one, two = (_records.place(tmp_path / name, run).read_text() for name in ("one", "two"))
+        one, two = (_records.record_path(tmp_path / name, run).read_text() for name in ("one", "two"))
         assert plain(one) == plain(two)
 
 

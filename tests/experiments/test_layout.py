@@ -10,7 +10,7 @@ from experiment_cases import record
 from kofn.experiments import Run, _records, collect, summary
 from kofn.experiments._cells import METHODS, TABLES
 from kofn.experiments._findings import findings
-from kofn.experiments._layout import layouts, markdown_layout
+from kofn.experiments._table_layout import layouts, markdown_layout
 
 
 def put(results: Path, table: str, cell: dict[str, object], method: str, *values: float, metric: str) -> None:

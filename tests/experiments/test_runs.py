@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kofn import counts
-from kofn.experiments import Run, _mil, _recipes, _run, run_cell
+from kofn.experiments import Run, _mil_runs, _recipes, _run, run_cell
 from kofn.experiments._records import KEYS
 
 MNIST = {"data": "mnist", "setting": "N(5,1)", "bags": 10}
@@ -61,7 +61,7 @@ def small(table: str, cell: Any, method: str, preset: str) -> dict[str, Any]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_run, "recipe", small)
-    monkeypatch.setattr(_mil, "TEST_BAGS", 20)
+    monkeypatch.setattr(_mil_runs, "TEST_BAGS", 20)
 
 
 @pytest.mark.usefixtures("quick")
@@ -88,12 +88,12 @@ def shrink_colon(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     from kofn.bags import Bags
-    from kofn.experiments import _colon
+    from kofn.experiments import _colon_runs
 
-    instances, bags, labels = _colon.load()
+    instances, bags, labels = _colon_runs.load()
     few = torch.cat([bags[i][:10] for i in range(len(bags))])
     sizes = bags.sizes.clamp(max=10)
-    monkeypatch.setattr(_colon, "load", lambda: (instances, Bags(few, Bags.from_sizes(sizes).offsets), labels))
+    monkeypatch.setattr(_colon_runs, "load", lambda: (instances, Bags(few, Bags.from_sizes(sizes).offsets), labels))
 
 
 @pytest.mark.usefixtures("quick")

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import EVIL, bag_table, binomial_law
 
-from kofn.report import BagTable, Binomial, Calibration, Comparison, Law, Method
+from kofn.report import BagDistribution, BagTable, Binomial, Calibration, Comparison, Method
 from kofn.report._comparison import comparison_dots
+from kofn.report._distribution_figures import against_binomial, before_and_after, coverage_curve, pit_histogram
 from kofn.report._figures import Figure, bag_probabilities, count_scatter, instance_probabilities, loss_curves
-from kofn.report._law_figures import against_binomial, coverage_curve, law_before_and_after, pit_histogram
 from kofn.report._plot import LEFT, RIGHT, SMALL, TOP, WIDE, Plot, Scale, number, percent, tag, ticks
 
 FINITE = st.floats(-1e6, 1e6)
@@ -207,7 +207,7 @@ def test_instances_need_both_kinds() -> None:
 def test_bars_are_as_high_as_the_law(size: int, share: float, known: int) -> None:
     law = binomial_law(size, share)
     known = min(known, size)
-    root = parsed(law_before_and_after(Law("a", law, law[::-1].copy(), known)))
+    root = parsed(before_and_after(BagDistribution("a", law, law[::-1].copy(), known)))
     peak = law.max() * 1.02
     room = 215 - 48 - TOP
     bars = of_class(root, "after")
@@ -223,7 +223,7 @@ def test_bars_are_as_high_as_the_law(size: int, share: float, known: int) -> Non
 
 def test_a_large_bag_is_an_outline_around_its_mass() -> None:
     law = binomial_law(2000, 0.3)
-    figure = law_before_and_after(Law("a", law, None, 700))
+    figure = before_and_after(BagDistribution("a", law, None, 700))
     root = parsed(figure)
     assert not of_class(root, "after")
     assert len(of_class(root, "after-line")) == 1

@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from report_cases import binomial_law
 
 import kofn
 from kofn.metrics import count_calibration
 from kofn.report import render, report_of
-from kofn.report._examples import _strength, plain_truth
-from kofn.report._laws import calibration, intervals, law, some_laws, untrained
+from kofn.report._count_distributions import (
+    calibration,
+    count_probabilities,
+    initial_estimator,
+    some_distributions,
+)
+from kofn.report._examples import _strength, is_positive
 
 Arrays = tuple[Any, Any, Any, Any]
 
@@ -55,29 +58,6 @@ def pu(data: Arrays) -> Any:
     return kofn.PUClassifier(mixture=0.2, hidden=(8,), lr=0.02, epochs=3, random_state=0).fit(X, y)
 
 
-@given(
-    bags=st.lists(st.lists(st.floats(-8, 8), min_size=0, max_size=9), min_size=1, max_size=6),
-    level=st.sampled_from([0.5, 0.8, 0.9, 0.99]),
-)
-@settings(max_examples=60)
-def test_intervals_by_adding_up_each_law(bags: list[list[float]], level: float) -> None:
-    logits = torch.tensor([x for bag in bags for x in bag], dtype=torch.float64)
-    offsets = torch.tensor([0, *np.cumsum([len(bag) for bag in bags])])
-    low, high = intervals(logits, offsets, level=level)
-    for bag, a, b in zip(bags, low.tolist(), high.tolist(), strict=True):
-        probabilities = np.ones(1)
-        for x in bag:
-            p = 1 / (1 + np.exp(-x))
-            probabilities = np.convolve(probabilities, [1 - p, p])
-        below = np.cumsum(probabilities)
-        tail = (1 - level) / 2
-        if np.abs(below - tail).min() < 1e-9 or np.abs(below - 1 + tail).min() < 1e-9:
-            continue  # rounding decides
-        assert a == np.flatnonzero(below > tail)[0]
-        assert b == np.flatnonzero(below >= 1 - tail)[0]
-        assert probabilities[a : b + 1].sum() >= level - 1e-12
-
-
 def test_calibration_of_a_calibrated_model_is_flat() -> None:
     """All counts of one law, each as often as the law says: coverage and histogram are exact."""
     logits = torch.zeros(2, dtype=torch.float64)  # 1/4, 1/2, 1/4
@@ -86,7 +66,7 @@ def test_calibration_of_a_calibrated_model_is_flat() -> None:
     found = calibration(logits.repeat(4), counts, offsets)
     np.testing.assert_allclose(found.coverage, found.levels, atol=1e-12)
     np.testing.assert_allclose(found.pit, 0.1, atol=1e-12)
-    assert found.bags == 4
+    assert found.n_bags == 4
     seen = count_calibration(logits.repeat(4), counts, offsets=offsets, levels=found.levels)
     assert found.coverage == seen.coverage
 
@@ -116,16 +96,16 @@ def test_llp_report(data: Arrays, llp: Any) -> None:
     assert values["Instance accuracy"] == pytest.approx((llp.predict(X) == truth).mean())
     assert report.facts[0] == ("File", "a.csv")
     assert len(report.history) == 3
-    known = [law.known for law in report.laws]
+    known = [law.known for law in report.distributions]
     assert known == sorted(int(k) for k in known if k is not None)
     assert known[0] == report.bags.known.min()
     assert known[-1] == report.bags.known.max()
-    assert report.glance is not None
-    assert len(report.glance.instances) == report.glance.size
-    assert report.glance.law is not None
-    shares = [one.probability for one in report.glance.instances]
+    assert report.typical_bag is not None
+    assert len(report.typical_bag.instances) == report.typical_bag.size
+    assert report.typical_bag.distribution is not None
+    shares = [one.probability for one in report.typical_bag.instances]
     assert shares == sorted(shares, reverse=True)
-    assert sum(shares) == pytest.approx(report.glance.law.after @ np.arange(len(shares) + 1))
+    assert sum(shares) == pytest.approx(report.typical_bag.distribution.after @ np.arange(len(shares) + 1))
     render(report)
 
 
@@ -173,7 +153,7 @@ def test_mil_report(data: Arrays, mil: Any) -> None:
     assert accuracy == pytest.approx(mil.score(X, counts > 0, groups))
     assert 1 < len(report.examples) <= 6
     for bag in report.examples:
-        assert bag.said == "at least one positive"
+        assert bag.label == "at least one positive"
         assert bag.instances[0].image is not None
         rows = np.flatnonzero(groups == bag.name)
         assert bag.instances[0].probability == pytest.approx(mil.predict_proba(X[rows])[:, 1].max())
@@ -219,7 +199,7 @@ def test_pu_report(data: Arrays, pu: Any) -> None:
     assert report.binomial is not None
     size = len(report.binomial.reference) - 1
     np.testing.assert_allclose(report.binomial.reference, binomial_law(size, 0.2), atol=1e-12)
-    for one in report.binomial.laws:
+    for one in report.binomial.distributions:
         assert one.sum() == pytest.approx(1)
     values = {metric.name: metric.value for metric in report.metrics}
     unlabeled = y == -1
@@ -239,7 +219,7 @@ def test_without_labels_there_are_still_laws(data: Arrays, llp: Any, mil: Any) -
         assert report.metrics == []
         assert report.bags is not None
         assert report.bags.known is None
-        assert len(report.laws) == 6
+        assert len(report.distributions) == 6
         assert 'class="flag' not in render(report)
     alone = report_of(llp, X)
     assert alone.bags is None
@@ -250,40 +230,40 @@ def test_the_law_before_training_is_that_of_the_seed(data: Arrays, llp: Any) -> 
     X, _, groups, counts = data
     model = kofn.LLPClassifier(label="count", hidden=(8,), epochs=1, random_state=0).fit(X, counts, groups=groups)
     model.__dict__.pop("seed_", None)
-    assert untrained(model) is None
-    assert all(law.before is None for law in report_of(model, X, counts, groups).laws)
+    assert initial_estimator(model) is None
+    assert all(law.before is None for law in report_of(model, X, counts, groups).distributions)
     model.seed_ = 7
     state = torch.random.get_rng_state()
-    fresh = untrained(model)
+    fresh = initial_estimator(model)
     assert torch.equal(torch.random.get_rng_state(), state)
     torch.manual_seed(7)
     expected = model._new_network((3,))
     for one, two in zip(fresh.network_.parameters(), expected.parameters(), strict=True):
         assert torch.equal(one, two)
     report = report_of(model, X, counts, groups)
-    first = report.laws[0]
+    first = report.distributions[0]
     rows = groups == first.name
     with torch.no_grad():
         logits = expected.eval()(torch.from_numpy(X[rows]).float()).flatten()
     assert first.before is not None
-    np.testing.assert_allclose(first.before, law(logits), atol=1e-6)
+    np.testing.assert_allclose(first.before, count_probabilities(logits), atol=1e-6)
     assert not np.allclose(first.before, first.after)
     assert fresh.network_ is not model.network_
 
 
 def test_some_laws_of_few_bags() -> None:
     bags = kofn.Bags.from_sizes([1, 2])
-    found = some_laws(["a", "b"], bags, torch.zeros(3, dtype=torch.float64), None, None)
+    found = some_distributions(["a", "b"], bags, torch.zeros(3, dtype=torch.float64), None, None)
     assert [one.name for one in found] == ["a", "b"]
     np.testing.assert_allclose(found[1].after, [0.25, 0.5, 0.25])
 
 
 def test_truth_in_any_words() -> None:
-    assert plain_truth([0, 1, 1], np.array(["no", "yes"])).tolist() == [False, True, True]
-    assert plain_truth(["no", "yes"], np.array(["no", "yes"])).tolist() == [False, True]
-    assert plain_truth([-1, 1], np.array([-1, 1])).tolist() == [False, True]
+    assert is_positive([0, 1, 1], np.array(["no", "yes"])).tolist() == [False, True, True]
+    assert is_positive(["no", "yes"], np.array(["no", "yes"])).tolist() == [False, True]
+    assert is_positive([-1, 1], np.array([-1, 1])).tolist() == [False, True]
     with pytest.raises(ValueError, match="`truth` must be 0 and 1, or the classes"):
-        plain_truth(["no", "maybe"], np.array(["no", "yes"]))
+        is_positive(["no", "maybe"], np.array(["no", "yes"]))
 
 
 def test_strength_of_columns() -> None:

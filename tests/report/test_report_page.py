@@ -23,11 +23,11 @@ from kofn.report._images import as_pixels, png_address
 VOID = {"meta", "link", "img"}
 SECTIONS = {
     "comparison": "comparison",
-    "glance": "glance",
+    "typical_bag": "typical-bag",
     "binomial": "binomial",
     "bags": "bags",
     "examples": "examples",
-    "laws": "laws",
+    "distributions": "distributions",
     "calibration": "calibration",
     "history": "training",
     "facts": "facts",
@@ -80,7 +80,7 @@ def test_a_full_page_has_every_section_once_and_unique_ids() -> None:
 
 @pytest.mark.parametrize("field", SECTIONS, ids=list(SECTIONS))
 def test_a_section_goes_with_its_data(field: str) -> None:
-    empty: Any = None if field in ("comparison", "glance", "binomial", "bags", "calibration") else ()
+    empty: Any = None if field in ("comparison", "typical_bag", "binomial", "bags", "calibration") else ()
     page = Page(render(replace(full(), **{field: empty})))
     assert SECTIONS[field] not in [attributes["id"] for attributes in page.named("section")]
 
@@ -148,7 +148,7 @@ def test_parts_are_chapters() -> None:
     page = Page(render(whole))
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
-    assert {"part1", "part2", "part2-laws"} <= set(ids)
+    assert {"part1", "part2", "part2-distributions"} <= set(ids)
 
 
 def test_a_report_of_many_bags_is_small() -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from kofn.tables import TableFile, check_output, write_table
-from kofn.tables._reading import encoded, fit_encoder, read_side
+from kofn.tables._reading import encode_table, fit_encoder, read_metadata
 
 FRAME = pd.DataFrame({"bag": ["a", "a", "b"], "x": [1.5, 2.5, 3.5], "c": ["u", None, "v"]})
 
@@ -35,7 +35,7 @@ def test_header_is_checked_before_anything_else_is_read(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match=r"huge.csv has no column 'shares'. Did you mean 'share'\? Its columns are: county"
     ):
-        TableFile(path).need("county", "shares")
+        TableFile(path).require_columns("county", "shares")
     with pytest.raises(ValueError, match=r"huge.csv cannot be read as CSV: rows have more fields"):
         list(TableFile(path).chunks(["x"]))
     path.write_text("county,share,x\n1,2,3\n" + "broken,too,many,fields,here\n" * 10)
@@ -47,8 +47,8 @@ def test_names_with_and_without_commas(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text('"low, high",a,b\n1,2,3\n')
     file = TableFile(path)
-    assert file.names("a, b") == ["a", "b"]
-    assert file.names("low, high") == ["low, high"]
+    assert file.parse_columns("a, b") == ["a", "b"]
+    assert file.parse_columns("low, high") == ["low, high"]
 
 
 def test_missing_file_names_a_similar_one(tmp_path: Path) -> None:
@@ -102,13 +102,13 @@ def test_a_folder_and_a_header_alone(tmp_path: Path) -> None:
 
 
 def test_text_deep_in_a_column_of_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kofn.tables._files.GUESS", 2)
+    monkeypatch.setattr("kofn.tables._table_file.GUESS", 2)
     path = tmp_path / "t.csv"
     path.write_text("x,c,b\n" + "1,007,True\n2,8,TRUE\n3,9,\n4,none,True\n")
     file = TableFile(path)
     encoder = fit_encoder(file, ["x", "c", "b"], max_categories=10)
     assert encoder.feature_names == ["x", "c=007", "c=8", "c=9", "c=none", "b=TRUE", "b=True", "b is missing"]
-    matrix = encoded(file, encoder, rows=4)
+    matrix = encode_table(file, encoder, rows=4)
     assert (matrix[:, 1:5] == np.eye(4)).all()
     assert (matrix[:, 5:].sum(1) == 1).all()
 
@@ -116,16 +116,16 @@ def test_text_deep_in_a_column_of_numbers(tmp_path: Path, monkeypatch: pytest.Mo
 def test_side_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.csv"
     path.write_text("bag,y\n01,1\n1,0\n01,1\n2,0\n")
-    side = read_side(TableFile(path), "bag", ["y"])
-    assert side.names == ["01", "1", "2"]  # as they stand in the file
-    assert side.bag_of is not None
-    assert side.bag_of.tolist() == [0, 1, 0, 2]
-    assert (side.sizes.tolist(), side.first.tolist(), side.rows) == ([2, 1, 1], [0, 1, 3], 4)
+    metadata = read_metadata(TableFile(path), "bag", ["y"])
+    assert metadata.bag_names == ["01", "1", "2"]  # as they stand in the file
+    assert metadata.bag_of is not None
+    assert metadata.bag_of.tolist() == [0, 1, 0, 2]
+    assert (metadata.sizes.tolist(), metadata.first_rows.tolist(), metadata.rows) == ([2, 1, 1], [0, 1, 3], 4)
     path.write_text("bag,y\n1,1\n,0\n")
     with pytest.raises(ValueError, match="column 'bag': row 2 has no bag"):
-        read_side(TableFile(path), "bag", [])
+        read_metadata(TableFile(path), "bag", [])
     with pytest.raises(ValueError, match="no bags"):
-        _ = read_side(TableFile(path), None, ["y"]).sizes
+        _ = read_metadata(TableFile(path), None, ["y"]).sizes
 
 
 def test_output_is_checked_and_appears_whole(tmp_path: Path) -> None:

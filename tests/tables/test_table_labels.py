@@ -8,21 +8,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kofn.tables._labels import Column, binary, count_labels, numbers
-from kofn.tables._reading import Side
+from kofn.tables._label_columns import Column, binary, count_labels, numbers
+from kofn.tables._reading import RowMetadata
 
 WHERE = Column("t.csv", "y")
 
 
-def side(values: list[Any], bags: list[int], **more: list[Any]) -> Side:
+def metadata(values: list[Any], bags: list[int], **more: list[Any]) -> RowMetadata:
     columns = {"y": pd.Series(values)} | {name: pd.Series(column) for name, column in more.items()}
-    return Side(len(values), np.array(bags), [f"bag{i}" for i in range(max(bags) + 1)], columns)
+    return RowMetadata(len(values), np.array(bags), [f"bag{i}" for i in range(max(bags) + 1)], columns)
 
 
 def read(values: list[Any], bags: list[int], columns: str = "y", **options: Any) -> tuple[Any, str]:
     more = {name: options.pop(name) for name in ("z",) if name in options}
     options = {"kind": None, "noise": None, "rounding": "error"} | options
-    return count_labels(side(values, bags, **more), columns.split(","), "t.csv", **options)
+    return count_labels(metadata(values, bags, **more), columns.split(","), "t.csv", **options)
 
 
 @pytest.mark.parametrize(

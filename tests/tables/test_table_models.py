@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
-from kofn.tables import TableModel, evaluate_bags, evaluate_rows, fit_table, laws, predict_bags, predict_rows
+from kofn.tables import TableModel, count_summaries, evaluate_bags, evaluate_rows, fit_table, predict_bags, predict_rows
 
 QUICK: dict[str, Any] = {"hidden": (8,), "epochs": 3, "lr": 0.05, "random_state": 0}
 FEATURES = "x,colour"
@@ -93,7 +93,7 @@ def test_validation_is_on_held_out_bags(tmp_path: Path) -> None:
     again = evaluate_bags(model, rest)
     assert model.validation["on"] == "held-out data"
     assert model.validation["bags"] == again["bags"] == 6
-    for name in ("log_likelihood", "log_likelihood_alike", "expected_count_error", "calibration_error"):
+    for name in ("log_likelihood", "log_likelihood_baseline", "expected_count_error", "calibration_error"):
         assert model.validation[name] == pytest.approx(again[name], rel=1e-6)
     best = min(entry["val_loss"] for entry in model.estimator.history_)
     assert model.validation["log_likelihood"] == pytest.approx(-best, rel=1e-5)
@@ -108,7 +108,7 @@ def test_rows_that_are_all_alike(tmp_path: Path, label: str, rounding: str) -> N
     bags = frame.groupby("bag").agg(size=("count", "size"), count=("count", "first"))
     share = bags["count"].sum() / bags["size"].sum()
     expected = scipy.stats.binom.logpmf(bags["count"], bags["size"], share).mean()
-    assert model.validation["log_likelihood_alike"] == pytest.approx(expected, rel=1e-9)
+    assert model.validation["log_likelihood_baseline"] == pytest.approx(expected, rel=1e-9)
 
 
 def test_without_held_out_bags_training_data_are_measured(tmp_path: Path) -> None:
@@ -185,8 +185,8 @@ def test_laws_of_bags_by_enumeration(bags: list[list[float]], block: int) -> Non
     logits = torch.tensor([x for bag in bags for x in bag], dtype=torch.float64)
     offsets = torch.tensor([0, *itertools.accumulate(map(len, bags))])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kofn.tables._predict.BLOCK", block)
-        seen = laws(logits, offsets)
+        patch.setattr("kofn.tables._predict_table.BLOCK", block)
+        seen = count_summaries(logits, offsets)
     for j, bag in enumerate(bags):
         law = enumerated(torch.tensor(bag, dtype=torch.float64).sigmoid().tolist())
         below, above = np.cumsum([0.0, *law]), np.cumsum([0.0, *law[::-1]])[::-1]  # P(S < s), P(S >= s)

@@ -18,7 +18,7 @@ from lightning.pytorch import Callback
 from training_cases import RESUMABLE, Scripted, llp_data, llp_module, weights
 
 from kofn.training import fit
-from kofn.training._checkpoints import WholeFiles
+from kofn.training._checkpoints import AtomicCheckpointIO
 
 
 class CutError(Exception):
@@ -111,7 +111,7 @@ def test_one_checkpoint_a_moved_folder(tmp_path: Path) -> None:
 def test_a_failed_write_leaves_the_checkpoint_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Written aside in the same folder: a rename there is all or nothing, on every file system."""
     target = tmp_path / "last.ckpt"
-    files = WholeFiles()
+    files = AtomicCheckpointIO()
     files.save_checkpoint({"state_dict": {}, "epoch": 1}, target)
     seen = []
 

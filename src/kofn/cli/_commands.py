@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from kofn.cli import _data, _demo, _evaluate, _fit, _info, _predict, _report, _reproduce
+from kofn.cli import (
+    _data_command,
+    _demo_command,
+    _evaluate_command,
+    _fit_command,
+    _info_command,
+    _predict_command,
+    _report_command,
+    _reproduce_command,
+)
 from kofn.cli._app import PLAIN, Commands
 
 app = typer.Typer(
@@ -16,14 +25,14 @@ app = typer.Typer(
     epilog="Example: kofn fit llp votes.csv --bag county --label share -o model",
     **PLAIN,
 )
-app.add_typer(_fit.app, name="fit")
-app.command("predict")(_predict.predict)
-app.command("evaluate")(_evaluate.evaluate)
-app.command("info")(_info.info)
-app.add_typer(_data.app, name="data")
-app.command("report")(_report.report)
-app.command("demo")(_demo.demo)
-app.command("reproduce")(_reproduce.reproduce)
+app.add_typer(_fit_command.app, name="fit")
+app.command("predict")(_predict_command.predict)
+app.command("evaluate")(_evaluate_command.evaluate)
+app.command("info")(_info_command.info)
+app.add_typer(_data_command.app, name="data")
+app.command("report")(_report_command.report)
+app.command("demo")(_demo_command.demo)
+app.command("reproduce")(_reproduce_command.reproduce)
 
 
 def _version(wanted: bool) -> None:

@@ -43,9 +43,9 @@ def _named(columns: list[str], kind: str) -> str:
 
 def show_measures(measures: Mapping[str, Any]) -> None:
     """Measures, one a line."""
-    from kofn.tables._measures import WORDS
+    from kofn.tables._measures import MEASURE_NAMES
 
-    for name, words in WORDS.items():
+    for name, words in MEASURE_NAMES.items():
         if name in measures:
             typer.echo(f"  {words:<36}{measures[name]:>10.4f}")
 

@@ -38,7 +38,12 @@ def lay_out(shape: torch.Size, device: torch.device, mask: object, offsets: obje
             "`mask` and `offsets` must not both be given: a mask goes with dense logits (..., n), offsets with flat "
             "logits (m,). Drop one of them."
         )
-    return Ragged(shape[0], device, _require_offsets(offsets, shape))
+    if len(shape) != 1:
+        raise ValueError(
+            f"`logits` must be flat, (m,), when `offsets` are given; got shape {tuple(shape)}. "
+            f"Dense logits (..., n) take no offsets; ragged ones come concatenated: torch.cat(bags)."
+        )
+    return Ragged(shape[0], device, require_offsets(offsets, shape[0]))
 
 
 def _require_mask(value: object, shape: torch.Size, device: torch.device) -> Tensor:
@@ -59,7 +64,7 @@ def _require_mask(value: object, shape: torch.Size, device: torch.device) -> Ten
         raise ValueError(f"`mask` must have the shape of `logits`, {tuple(shape)}; got {tuple(mask.shape)}.") from None
 
 
-def _require_offsets(value: object, shape: torch.Size) -> Tensor:
+def require_offsets(value: object, length: int) -> Tensor:
     """Require offsets of ragged bags from 0 up to the number of instances: int64 on the CPU.
 
     Inside a compiled graph their values cannot be read: the operator that gets them there checks them when it runs.
@@ -67,11 +72,6 @@ def _require_offsets(value: object, shape: torch.Size) -> Tensor:
     offsets = _require.tensor("offsets", value)
     if offsets.is_floating_point() or offsets.is_complex() or offsets.dtype == torch.bool:
         raise TypeError(f"`offsets` must be int64; got {offsets.dtype}. Convert with offsets.long().")
-    if len(shape) != 1:
-        raise ValueError(
-            f"`logits` must be flat, (m,), when `offsets` are given; got shape {tuple(shape)}. "
-            f"Dense logits (..., n) take no offsets; ragged ones come concatenated: torch.cat(bags)."
-        )
     if offsets.dim() != 1 or not len(offsets):
         raise ValueError(
             f"`offsets` must have shape (bags + 1,) with at least one entry; got shape {tuple(offsets.shape)}. "
@@ -81,9 +81,9 @@ def _require_offsets(value: object, shape: torch.Size) -> Tensor:
         return offsets.detach().long()
     host = offsets.detach().to("cpu", torch.int64)  # the sizes of bags are shapes: the host must know them
     first, last = int(host[0]), int(host[-1])
-    if first != 0 or last != shape[0]:
+    if first != 0 or last != length:
         raise ValueError(
-            f"`offsets` must start at 0 and end at the number of instances, {shape[0]}; they run from {first} to "
+            f"`offsets` must start at 0 and end at the number of instances, {length}; they run from {first} to "
             f"{last}. Unlike torch.nn.EmbeddingBag's default, the last offset is always included."
         )
     sizes = host.diff()

@@ -122,7 +122,7 @@ def interval(
 def log_likelihood(
     logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, weight: float, *, slope: bool
 ) -> tuple[Tensor, Any]:
-    """weight times the sum over bags of log P(low <= S <= high), and if wanted its gradient, both in the logits' dtype."""
+    """weight * sum over bags of log P(low <= S <= high), and if wanted its gradient, both in the logits' dtype."""
     value = torch.empty_like(low, dtype=logits.dtype)
     total = value.new_empty(())
     by_logits = torch.empty_like(logits) if slope else None

@@ -8,7 +8,8 @@ from kofn.datasets._colon import Colon, load_colon
 from kofn.datasets._labelled import Labelled, Splits, standardise
 from kofn.datasets._magic import load_magic
 from kofn.datasets._mnist import load_mnist
-from kofn.datasets._tasks import LLPTask, MILTask, PUTask, hold_out, make_llp_bags, make_mil_bags, make_pu_split
+from kofn.datasets._task_makers import hold_out, make_llp_bags, make_mil_bags, make_pu_split
+from kofn.datasets._tasks import LLPTask, MILTask, PUTask
 
 __all__ = [
     "BundledTask",

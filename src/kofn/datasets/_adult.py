@@ -7,7 +7,7 @@ import os
 import numpy as np
 import torch
 
-from kofn.datasets._files import Source, find, read
+from kofn.datasets._downloads import Source, find, read
 from kofn.datasets._labelled import Labelled, Splits
 
 SOURCE = Source(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from kofn import _checks
-from kofn.datasets._draws import below
+from kofn import _require
+from kofn.datasets._draws import random_integers
 
 
 def augment_patches(patches: Tensor, *, shift: int = 2, generator: torch.Generator) -> Tensor:
@@ -34,11 +34,11 @@ def augment_patches(patches: Tensor, *, shift: int = 2, generator: torch.Generat
         >>> augment_patches(patch, shift=0, generator=torch.Generator().manual_seed(0)).tolist()  # half a turn
         [[[[3, 2], [1, 0]]]]
     """
-    size = _checks.square_patches(patches)
-    _checks.whole_number("shift", shift, low=0, high=max(size - 1, 0))
+    size = _require_square(patches)
+    _require.whole_number("shift", shift, low=0, high=max(size - 1, 0))
     n = len(patches)
-    turn = below(2, 3, n, 1, 1, generator=generator).bool()
-    move = below(2 * shift + 1, 2, n, 1, 1, generator=generator) - shift
+    turn = random_integers(2, 3, n, 1, 1, generator=generator).bool()
+    move = random_integers(2 * shift + 1, 2, n, 1, 1, generator=generator) - shift
     line = torch.arange(size)
     # Where each pixel of the result comes from: shifted, reflected at the borders, then mirrored or transposed.
     rows, columns = _reflect(line[None, :, None] + move[0], size), _reflect(line[None, None, :] + move[1], size)
@@ -46,6 +46,17 @@ def augment_patches(patches: Tensor, *, shift: int = 2, generator: torch.Generat
     source = torch.where(turn[2], columns * size + rows, rows * size + columns).reshape(n, 1, size * size)
     flat = patches.flatten(2)
     return flat.gather(2, source.to(patches.device).expand_as(flat)).reshape(patches.shape)
+
+
+def _require_square(patches: object) -> int:
+    """Require square patches; returns their size."""
+    tensor = _require.tensor("patches", patches)
+    if tensor.dim() != 4 or tensor.shape[2] != tensor.shape[3]:
+        raise ValueError(
+            f"`patches` must be square, (n, channels, size, size); got shape {tuple(tensor.shape)}. "
+            f"One patch is a batch of one: patch[None]."
+        )
+    return tensor.shape[3]
 
 
 def _reflect(position: Tensor, size: int) -> Tensor:

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kofn import _checks
+from kofn import _require
 from kofn.datasets._labelled import Labelled
-from kofn.datasets._tasks import LLPTask, MILTask, PUTask, make_llp_bags, make_mil_bags, make_pu_split
+from kofn.datasets._task_makers import make_llp_bags, make_mil_bags, make_pu_split
+from kofn.datasets._tasks import LLPTask, MILTask, PUTask
 
 Task = TypeVar("Task", LLPTask, MILTask, PUTask)
 
@@ -65,8 +66,8 @@ def load_digits_task(task: Literal["llp", "mil", "pu"] = "llp", *, seed: int = 0
         >>> len(data.task.bags), int(data.task.bag_labels.sum()), len(data.test)
         (300, 150, 449)
     """
-    _checks.option("task", task, ("llp", "mil", "pu"))
-    bundle = _checks.extra("sklearn.datasets", "train").load_digits()
+    _require.option("task", task, ("llp", "mil", "pu"))
+    bundle = _require.package("sklearn.datasets", extra="train").load_digits()
     pixels, digit = torch.from_numpy(bundle.data / 16).float(), torch.from_numpy(bundle.target.astype(np.int64))
     names = tuple(bundle.feature_names)
     generator = torch.Generator().manual_seed(seed)
@@ -118,8 +119,8 @@ def load_breast_cancer_task(task: Literal["llp", "pu"] = "llp", *, seed: int = 0
         >>> len(data.task.positive), len(data.task.unlabeled), len(data.test)
         (40, 160, 142)
     """
-    _checks.option("task", task, ("llp", "pu"))
-    bundle = _checks.extra("sklearn.datasets", "train").load_breast_cancer()
+    _require.option("task", task, ("llp", "pu"))
+    bundle = _require.package("sklearn.datasets", extra="train").load_breast_cancer()
     generator = torch.Generator().manual_seed(seed)
     malignant = torch.from_numpy((bundle.target == 0).astype(np.int64))
     features = tuple(str(name) for name in bundle.feature_names)

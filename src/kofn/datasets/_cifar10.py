@@ -7,7 +7,7 @@ import os
 import numpy as np
 import torch
 
-from kofn.datasets._files import Source, find, read
+from kofn.datasets._downloads import Source, find, read
 from kofn.datasets._labelled import Labelled, Splits
 
 _SHA256 = {
@@ -26,7 +26,7 @@ SOURCE = Source(
     page="https://www.cs.toronto.edu/~kriz/cifar.html",
     sha256=_SHA256,
     urls=("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
-    inside="cifar-10-batches-bin/",
+    archive_prefix="cifar-10-batches-bin/",
 )
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kofn import _checks
+from kofn import _require
 from kofn.bags import Bags
-from kofn.datasets._files import Source, find, read
+from kofn.datasets._downloads import Source, find, read
 
 CLASSES = ("epithelial", "fibroblast", "inflammatory", "others")
 IMAGES = tuple(f"img{number}" for number in range(1, 101))
@@ -141,13 +141,13 @@ def _verify(contents: Mapping[str, bytes], folder: Path) -> None:
 
 
 def _picture(content: bytes) -> np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]:
-    image = _checks.extra("PIL.Image", "experiments")
+    image = _require.package("PIL.Image", extra="experiments")
     return np.asarray(image.open(io.BytesIO(content)).convert("RGB"))
 
 
 def _centres(content: bytes) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """Centres (x, y) of the nuclei of one class, none to many."""
-    table = _checks.extra("scipy.io", "experiments").loadmat(io.BytesIO(content))["detection"]
+    table = _require.package("scipy.io", extra="experiments").loadmat(io.BytesIO(content))["detection"]
     return np.asarray(table, dtype=np.float64).reshape(-1, 2)
 
 

@@ -9,12 +9,24 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from kofn import _checks
-
 
 def uniform(*shape: int, generator: torch.Generator) -> Tensor:
     """Numbers from [0, 1), float64."""
-    return torch.rand(*shape, dtype=torch.float64, generator=_checks.generator(generator))
+    _require_generator(generator)
+    return torch.rand(*shape, dtype=torch.float64, generator=generator)
+
+
+def _require_generator(value: object) -> None:
+    """Require a torch generator on the CPU."""
+    if not isinstance(value, torch.Generator):
+        raise TypeError(
+            f"`generator` must be a torch.Generator; got {type(value).__name__}. "
+            f"From a seed: torch.Generator().manual_seed(0)."
+        )
+    if value.device.type != "cpu":
+        raise ValueError(
+            f"`generator` must be on the CPU, so that its draws are the same everywhere; it is on {value.device}."
+        )
 
 
 def permutation(n: int, generator: torch.Generator) -> Tensor:
@@ -27,7 +39,7 @@ def shuffled(rows: Tensor, generator: torch.Generator) -> Tensor:
     return rows[permutation(len(rows), generator)]
 
 
-def below(bound: int, *shape: int, generator: torch.Generator) -> Tensor:
+def random_integers(bound: int, *shape: int, generator: torch.Generator) -> Tensor:
     """Whole numbers from 0 to bound - 1, each as likely: floor(bound u). The bias, bound / 2^53, cannot be seen."""
     return (uniform(*shape, generator=generator) * bound).long()
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from kofn import _checks
+from kofn import _require
 from kofn.datasets._draws import permutation
 
 
@@ -40,7 +40,23 @@ class Labelled:
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        _checks.labelled(self.instances, self.labels, len(self.features), len(self.classes))
+        x, y = _require.tensor("instances", self.instances), _require.tensor("labels", self.labels)
+        if y.dtype != torch.int64:
+            raise TypeError(f"`labels` must be int64; got {y.dtype}. Convert with labels.long().")
+        if y.dim() != 1 or x.dim() < 1 or len(x) != len(y):
+            raise ValueError(
+                f"`labels` must be one for each instance, shape (n,); got {tuple(y.shape)} for instances of "
+                f"{tuple(x.shape)}."
+            )
+        if self.features and tuple(x.shape[1:]) != (len(self.features),):
+            raise ValueError(
+                f"`features` must name each of the columns; got {len(self.features)} for instances of {tuple(x.shape)}."
+            )
+        if len(y) and not 0 <= int(y.min()) <= int(y.max()) < len(self.classes):
+            raise ValueError(
+                f"`labels` must be positions in `classes`, 0 to {len(self.classes) - 1}; got {int(y.min())} to "
+                f"{int(y.max())}."
+            )
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -59,7 +75,7 @@ class Labelled:
             >>> [len(part) for part in data.split(0.8, generator=torch.Generator().manual_seed(0))]
             [8, 2]
         """
-        _checks.fraction("fraction", fraction)
+        _require.fraction("fraction", fraction)
         order = permutation(len(self), generator)
         first = round(fraction * len(self))
         return self.select(order[:first].sort().values), self.select(order[first:].sort().values)
@@ -104,10 +120,26 @@ def standardise(train: Labelled, *others: Labelled) -> tuple[Labelled, ...]:
         [[-1.0, 0.0], [1.0, 0.0]]
     """
     for data in (train, *others):
-        _checks.standardisable(data.instances, train.instances)
+        _require_columns_of(train.instances, data.instances)
     x = train.instances.double()
     mean, sd = x.mean(0), x.std(0, correction=0)
     return tuple(
         replace(data, instances=torch.where(sd == 0, 0.0, (data.instances.double() - mean) / sd).to(data.instances))
         for data in (train, *others)
     )
+
+
+def _require_columns_of(train: Tensor, instances: Tensor) -> None:
+    """Require floating point rows with the columns of the training rows, of which there is at least one."""
+    if not instances.is_floating_point():
+        raise TypeError(
+            f"instances must be floating point; got {instances.dtype}. Images convert with x.float() / 255."
+        )
+    if not len(train):
+        raise ValueError(
+            "`train` must have at least one row to take the mean and the standard deviation from; got none."
+        )
+    if instances.shape[1:] != train.shape[1:]:
+        raise ValueError(
+            f"`others` must have the columns of `train`, {tuple(train.shape[1:])}; got {tuple(instances.shape[1:])}."
+        )

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kofn.datasets._files import Source, find, read
+from kofn.datasets._downloads import Source, find, read
 from kofn.datasets._labelled import Labelled, Splits
 
 _SHA256 = {

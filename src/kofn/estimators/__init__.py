@@ -3,22 +3,24 @@
 from pathlib import Path
 from typing import Any
 
-from kofn.estimators import _needs, _saving  # noqa: F401  # the needs first
-from kofn.estimators._llp import LLPClassifier
-from kofn.estimators._mil import MILClassifier
-from kofn.estimators._pu import PUClassifier
-from kofn.estimators._search import search
+from kofn.estimators import _require_sklearn, _saving  # noqa: F401  # the requirement first
+from kofn.estimators._grid_search import search
+from kofn.estimators._llp_classifier import LLPClassifier
+from kofn.estimators._mil_classifier import MILClassifier
+from kofn.estimators._pu_classifier import PUClassifier
 
 __all__ = ["LLPClassifier", "MILClassifier", "PUClassifier", "load", "search"]
 
 
-def load(path: str | Path, *, module: Any = None, **own: Any) -> LLPClassifier | MILClassifier | PUClassifier:
+def load(
+    path: str | Path, *, module: Any = None, **code_parameters: Any
+) -> LLPClassifier | MILClassifier | PUClassifier:
     """Read any fitted estimator from the folder that its `save` wrote.
 
     Args:
         path: the folder.
         module: the network or factory that it was trained with, if that was not a name.
-        **own: other parameters that were not saved because they are code, such as ``noise``.
+        **code_parameters: other parameters that were not saved because they are code, such as ``noise``.
 
     Raises:
         FileNotFoundError, ValueError: no such model; one of a newer version; altered or cut files; a parameter that was
@@ -38,6 +40,6 @@ def load(path: str | Path, *, module: Any = None, **own: Any) -> LLPClassifier |
     """
     kinds = [LLPClassifier, MILClassifier, PUClassifier]
     loaded: LLPClassifier | MILClassifier | PUClassifier = _saving.load(
-        Path(path), kinds=kinds, own={"module": module, **own}
+        Path(path), kinds=kinds, code_parameters={"module": module, **code_parameters}
     )
     return loaded

@@ -58,12 +58,12 @@ def _wants_features(factory: Callable[..., nn.Module]) -> bool:
     return any(p.kind in positional and p.default is inspect.Parameter.empty for p in parameters)
 
 
-def try_out(network: nn.Module, instances: Tensor) -> None:
-    """Score some instances, to see that the network takes them before it is trained."""
+def require_scores(network: nn.Module, instances: Tensor) -> None:
+    """Require that a network scores instances, by a few of them, before it is trained."""
     training = {part: part.training for part in network.modules()}
     try:
         with torch.no_grad():
-            scored(network.eval(), instances)
+            network_logits(network.eval(), instances)
     except Exception as error:
         raise ValueError(
             f"`module` must take instances of shape {tuple(instances.shape[1:])} and give one logit for each, shape "
@@ -73,7 +73,7 @@ def try_out(network: nn.Module, instances: Tensor) -> None:
         part.training = mode
 
 
-def scored(network: nn.Module, instances: Tensor, offsets: Tensor | None = None) -> Tensor:
+def network_logits(network: nn.Module, instances: Tensor, offsets: Tensor | None = None) -> Tensor:
     """Logits of instances, (m,); of a network that pools those of bags, (b,), or of instances as bags of one."""
     x = instances.to(next((p.dtype for p in network.parameters()), torch.float32))
     if isinstance(network, models.AttentionMIL):
@@ -83,7 +83,7 @@ def scored(network: nn.Module, instances: Tensor, offsets: Tensor | None = None)
     return output.reshape(len(x))  # (m,) or (m, 1)
 
 
-def alike(network: nn.Module, before: nn.Module | None) -> bool:
+def same_shapes(network: nn.Module, before: nn.Module | None) -> bool:
     """Whether one takes the other's weights."""
     if before is None:
         return False
@@ -91,7 +91,7 @@ def alike(network: nn.Module, before: nn.Module | None) -> bool:
     return shapes[0] == shapes[1]
 
 
-def begin_at(network: nn.Module, rate: float) -> None:
+def set_start_rate(network: nn.Module, rate: float) -> None:
     """Let a new network give every instance this probability."""
     if not isinstance(network, nn.Sequential) or not isinstance(network[-1], models.Logit):
         raise TypeError(

@@ -16,40 +16,40 @@ NOT_KEPT = ("checkpoint", "trainer", "progress", "device")  # of the machine, no
 
 def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) -> None:
     """Write a fitted estimator to the folder `path`; `extra` are facts, plain JSON, that travel with it."""
-    kept, own = {}, []
+    kept, code_parameters = {}, []
     for name, value in estimator.get_params(deep=False).items():
         if name in NOT_KEPT or isinstance(value, np.random.RandomState):
             continue
         try:
-            kept[name] = plain(value)
+            kept[name] = to_json(value)
         except TypeError:
-            own.append(name)  # a network, a factory, a law of noise: code
+            code_parameters.append(name)  # a network, a factory, a law of noise: code
     facts: dict[str, Any] = {
         "parameters": kept,
-        "not_saved": own,
-        "classes": plain(estimator.classes_),
+        "not_saved": code_parameters,
+        "classes": to_json(estimator.classes_),
         "classes_dtype": estimator.classes_.dtype.str,
         "n_features_in": estimator.n_features_in_,
-        "feature_names_in": plain(getattr(estimator, "feature_names_in_", None)),
-        "instance_shape": plain(estimator.instance_shape_),
+        "feature_names_in": to_json(getattr(estimator, "feature_names_in_", None)),
+        "instance_shape": to_json(estimator.instance_shape_),
         "seed": estimator.seed_,
         "history": estimator.history_,
         "best_epoch": estimator.best_epoch_,
         "mixture": getattr(estimator, "mixture_", None),
-        "held_out": plain(estimator.held_out_),
+        "held_out": to_json(estimator.held_out_),
         "extra": dict(extra or {}),
     }
     write_model(path, kind=type(estimator).__name__, facts=facts, tensors=estimator.network_.state_dict())
 
 
-def load(path: Path, *, kinds: Sequence[type[Any]], own: dict[str, Any]) -> Any:
-    """Read an estimator of one of these classes from the folder `path`; `own` are parameters that are code."""
+def load(path: Path, *, kinds: Sequence[type[Any]], code_parameters: dict[str, Any]) -> Any:
+    """Read an estimator of one of these classes from the folder `path`; `code_parameters` were not saved."""
     by_name = {kind.__name__: kind for kind in kinds}
     model = read_model(path, kind=list(by_name))
     facts: dict[str, Any] = dict(model.facts)
     # JSON has no tuples; no parameter needs to be a list.
     saved = {name: tuple(value) if isinstance(value, list) else value for name, value in facts["parameters"].items()}
-    given = {name: value for name, value in own.items() if value is not None}
+    given = {name: value for name, value in code_parameters.items() if value is not None}
     missing = [name for name in facts["not_saved"] if name not in given]
     if missing:
         raise ValueError(
@@ -82,7 +82,7 @@ def load(path: Path, *, kinds: Sequence[type[Any]], own: dict[str, Any]) -> Any:
     return estimator
 
 
-def plain(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """A value as JSON has it: numpy's scalars and arrays, tuples and paths as numbers, lists and strings.
 
     Raises:
@@ -91,9 +91,9 @@ def plain(value: Any) -> Any:
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return to_json(value.item())
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return to_json(value.tolist())
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
+        return [to_json(item) for item in value]
     raise TypeError(f"a {type(value).__name__} is no plain value")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kofn import _checks
+from kofn import _require
 from kofn.experiments import _published
 from kofn.experiments._published import rows
 
@@ -99,7 +99,7 @@ def cells(table: str) -> list[Cell]:
         >>> dict(first.cell), first.method, dict(first.published)
         ({'data': 'adult', 'setting': '[0,1/2]', 'bag_size': 8}, 'PL', {'auc': (0.8889, 0.0024)})
     """
-    _checks.option("table", table, TABLES)
+    _require.option("table", table, TABLES)
     if table == "llp":
         return _by_column(table, "bag_size", BAG_SIZES, auc=_published.LLP)
     if table == "mil":
@@ -164,10 +164,10 @@ def runs(
         >>> [run.name for run in runs("llp", only=["data=magic", "bag_size=8", "setting=[0,1]"], seeds=1)]
         ['magic_0-1_8_PL_fast_0', 'magic_0-1_8_LMMCM_fast_0', 'magic_0-1_8_CL_fast_0']
     """
-    _checks.option("preset", preset, PRESETS)
+    _require.option("preset", preset, PRESETS)
     number = SEEDS[table] if table in SEEDS and seeds is None else seeds
-    _checks.whole_number("seeds", number, low=1)
-    wanted = chosen(table, only)
+    _require.whole_number("seeds", number, low=1)
+    wanted = allowed_values(table, only)
     return [
         Run(table, cell, entry.method, preset, seed)
         for seed in range(int(number or 0))
@@ -177,7 +177,7 @@ def runs(
     ]
 
 
-def chosen(table: str, only: Iterable[str] | str | None) -> dict[str, set[str]]:
+def allowed_values(table: str, only: Iterable[str] | str | None) -> dict[str, set[str]]:
     """Allowed values by key, from words "key=value"."""
     known: dict[str, set[str]] = {}
     for entry in cells(table):

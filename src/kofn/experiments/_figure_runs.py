@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from kofn.counts import log_count_distribution
-from kofn.experiments import _mil, _pu
+from kofn.experiments import _mil_runs, _pu_runs
 from kofn.experiments._outcome import Outcome
 from kofn.experiments._recipes import Recipe
 
@@ -34,12 +34,12 @@ def example(recipe: Recipe, seed: int) -> Outcome:
 
 def nines_in_a_bag(recipe: Recipe, seed: int) -> Outcome:
     """The first positive test bag with two nines: its images, digits and probabilities to be a nine."""
-    model, test = _mil.fitted({"setting": "N(10,2)", "bags": TRAINING_BAGS}, recipe, seed)
+    model, test = _mil_runs.fitted({"setting": "N(10,2)", "bags": TRAINING_BAGS}, recipe, seed)
     nines = test.bags.sum(test.instance_labels)
     bag = int((nines == 2).nonzero()[0, 0])
     start, end = test.bags.offsets[bag : bag + 2].tolist()
     which = test.bags.index[start:end]
-    digits = _mil.load().test
+    digits = _mil_runs.load().test
     images = (digits.instances[which] * 255).round().to(torch.uint8)
     shown = {
         "images": base64.b64encode(zlib.compress(images.numpy().tobytes(), 9)).decode(),
@@ -51,7 +51,7 @@ def nines_in_a_bag(recipe: Recipe, seed: int) -> Outcome:
 
 def count_law(recipe: Recipe, seed: int) -> Outcome:
     """The mean over five test bags of 100 images of the law of the number of positives."""
-    model, test, chosen, _ = _pu.fitted("mnist17", recipe, seed)
+    model, test, chosen, _ = _pu_runs.fitted("mnist17", recipe, seed)
     bags = test.instances[chosen[: BAGS * SIZE]]
     logits = torch.from_numpy(model.decision_function(bags)).reshape(BAGS, SIZE)
     law = log_count_distribution(logits).exp().mean(0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from kofn.experiments._layout import DIGITS
-from kofn.experiments._summary import Row, contests, leaders
+from kofn.experiments._summary import Row, best_of, competing_rows
+from kofn.experiments._table_layout import DIGITS
 
 NEAR = 0.015  # as near as runs of three seeds tell
 
@@ -17,7 +17,7 @@ def findings(rows: Sequence[Row]) -> list[str]:
         rows: from `summary`, all of one table.
     """
     run = [row for row in rows if row.values]
-    return [sentence for sentence in FOUND[rows[0].entry.table](run) if sentence] if run else []
+    return [sentence for sentence in FINDINGS[rows[0].entry.table](run) if sentence] if run else []
 
 
 def _llp(rows: Sequence[Row]) -> list[str]:
@@ -25,32 +25,32 @@ def _llp(rows: Sequence[Row]) -> list[str]:
     small = [row for row in rows if row.entry.cell["bag_size"] in (8, 32)]
     return [
         _counted(ours, lambda row: row.mark[0] in "=+", "within one published standard deviation or above", "CL"),
-        _ahead(small, "CL", " with bags of 8 and 32"),
+        _highest_mean(small, "CL", " with bags of 8 and 32"),
     ]
 
 
 def _mil(rows: Sequence[Row], words: str = "") -> list[str]:
     ours = [row for row in rows if row.entry.method == "CL"]
     near = f"within {NEAR} of the paper or above{words}"
-    return [_counted(ours, lambda row: row.difference >= -NEAR, near, "CL"), _ahead(rows, "CL", words)]
+    return [_counted(ours, lambda row: row.difference >= -NEAR, near, "CL"), _highest_mean(rows, "CL", words)]
 
 
 def _instances(rows: Sequence[Row]) -> list[str]:
     metrics = dict.fromkeys(row.metric for row in rows)
-    return [told for m in metrics for told in _mil([row for row in rows if row.metric == m], f" by {m}")]
+    return [sentence for m in metrics for sentence in _mil([row for row in rows if row.metric == m], f" by {m}")]
 
 
 def _small(rows: Sequence[Row]) -> list[str]:
-    return [_ahead(rows, "CL")]
+    return [_highest_mean(rows, "CL")]
 
 
 def _colon(rows: Sequence[Row]) -> list[str]:
-    told: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for row in rows:
         if row.folds:
             over = f"{row.entry.method} over {row.folds} fold" + "s" * (row.folds > 1)
-            told.setdefault(over, []).append(f"{row.metric} {row.mean:.3f}")
-    return [f"{over}: {', '.join(means)}." for over, means in told.items()]
+            texts.setdefault(over, []).append(f"{row.metric} {row.mean:.3f}")
+    return [f"{over}: {', '.join(means)}." for over, means in texts.items()]
 
 
 def _pu(rows: Sequence[Row]) -> list[str]:
@@ -59,10 +59,10 @@ def _pu(rows: Sequence[Row]) -> list[str]:
         if row.entry.method == "CL":
             lowest = f" (lowest {min(row.values):.2f})" if len(row.values) > 1 else ""
             found.append(f"CL on {row.entry.cell['data']}: {row.mean:.2f} %, {_seeds([len(row.values)])}{lowest}.")
-    return [*found, _ahead(rows, "CL")]
+    return [*found, _highest_mean(rows, "CL")]
 
 
-FOUND: dict[str, Callable[[Sequence[Row]], list[str]]] = {
+FINDINGS: dict[str, Callable[[Sequence[Row]], list[str]]] = {
     "llp": _llp,
     "mil": _mil,
     "mil-instance": _instances,
@@ -78,32 +78,32 @@ def _counted(rows: Sequence[Row], holds: Callable[[Row], bool], words: str, meth
     if not rows:
         return ""
     seeds = _seeds(len(row.values) for row in rows)
-    return f"{method} is {words} in {len(rows) - len(against)} of {len(rows)} cells ({seeds}){_but(against)}."
+    return f"{method} is {words} in {len(rows) - len(against)} of {len(rows)} cells ({seeds}){_exceptions(against)}."
 
 
-def _ahead(rows: Sequence[Row], method: str, words: str = "") -> str:
+def _highest_mean(rows: Sequence[Row], method: str, words: str = "") -> str:
     """In how many cells a method has the highest mean of all that were run there; nothing if it ran alone."""
-    held = [places for places in contests(rows) if method in _methods(rows, places)]
-    first = [leaders(rows, places) for places in held]
+    held = [places for places in competing_rows(rows) if method in _methods(rows, places)]
+    first = [best_of(rows, places) for places in held]
     lost = [rows[places[0]] for places in first if method not in _methods(rows, places)]
     if not held:
         return ""
-    return f"{method} has the highest mean in {len(held) - len(lost)} of {len(held)} cells{words}{_but(lost)}."
+    return f"{method} has the highest mean in {len(held) - len(lost)} of {len(held)} cells{words}{_exceptions(lost)}."
 
 
 def _methods(rows: Sequence[Row], places: Iterable[int]) -> set[str]:
     return {rows[place].entry.method for place in places}
 
 
-def _but(rows: Sequence[Row]) -> str:
+def _exceptions(rows: Sequence[Row]) -> str:
     """The exceptions: which cell, which method, ours and the published mean."""
-    told = []
+    texts = []
     for row in rows:
         digits = DIGITS[row.entry.table]
         cell = " ".join(map(str, row.entry.cell.values()))
         printed = f", published {row.published[0]:.{digits}f}" if row.published else ""
-        told.append(f"{cell}: {row.entry.method} {row.mean:.{digits}f}{printed}")
-    return f"; not in {'; '.join(told)}" if told else ""
+        texts.append(f"{cell}: {row.entry.method} {row.mean:.{digits}f}{printed}")
+    return f"; not in {'; '.join(texts)}" if texts else ""
 
 
 def _seeds(numbers: Iterable[int]) -> str:

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kofn import _checks
+from kofn import _require
 from kofn.experiments import _records
 from kofn.experiments._cells import Run
 from kofn.experiments._recipes import recipe
-from kofn.experiments._run import of_same_training, run_cell, twin
+from kofn.experiments._run import run_cell, shared_record, shared_run
 
 
-class Done(NamedTuple):
+class RunResult(NamedTuple):
     """What came of a run: its record, or what went wrong."""
 
     run: Run
@@ -50,23 +50,23 @@ def run_grid(
     Raises:
         RuntimeError: some runs failed.
     """
-    _checks.whole_number("jobs", jobs, low=1)
+    _require.whole_number("jobs", jobs, low=1)
     for table in {run.table for run in wanted}:
         _records.restore(results, table)
     todo = [run for run in wanted if not recorded(results, run)]
     written: list[Path] = []
-    failed: list[Done] = []
-    with _shown(len(wanted), len(wanted) - len(todo), progress) as tell:
-        todo = [run for run in todo if not _taken_over(results, run, written, tell)]
+    failed: list[RunResult] = []
+    with _progress_bar(len(wanted), len(wanted) - len(todo), progress) as on_done:
+        todo = [run for run in todo if not _reuse_shared_record(results, run, written, on_done)]
         for done in _results(todo, jobs, scheduler):
             if done.record is None:
                 failed.append(done)
             else:
                 written.append(_records.write(results, done.run, done.record))
-            tell(done)
+            on_done(done)
     if failed:
-        told = "; ".join(f"{done.run.table} {done.run.name}: {done.error}" for done in failed[:5])
-        raise RuntimeError(f"{len(failed)} of {len(todo)} runs failed, the others are recorded: {told}")
+        text = "; ".join(f"{done.run.table} {done.run.name}: {done.error}" for done in failed[:5])
+        raise RuntimeError(f"{len(failed)} of {len(todo)} runs failed, the others are recorded: {text}")
     return written
 
 
@@ -75,32 +75,32 @@ def recorded(results: str | os.PathLike[str], run: Run) -> bool:
 
     Records from a jsonl file have no recipe; they are taken as they are.
     """
-    record = _records.read(_records.place(results, run))
+    record = _records.read(_records.record_path(results, run))
     if record is None:
         return False
     today = recipe(run.table, run.cell, run.method, run.preset)
     return {key: record[key] for key in run.facts} == run.facts and record.get("config", today) == today
 
 
-def _taken_over(results: str | os.PathLike[str], run: Run, written: list[Path], tell: Any) -> bool:
+def _reuse_shared_record(results: str | os.PathLike[str], run: Run, written: list[Path], on_done: Any) -> bool:
     """Whether another table has this training; its record is then this run's too."""
-    other = twin(run)
+    other = shared_run(run)
     if other is None or not recorded(results, other):
         return False
-    record = _records.read(_records.place(results, other))
+    record = _records.read(_records.record_path(results, other))
     if record is None:
         return False
-    done = of_same_training(run, record)
+    done = shared_record(run, record)
     written.append(_records.write(results, run, done))
-    tell(Done(run, done, ""))
+    on_done(RunResult(run, done, ""))
     return True
 
 
-def _results(todo: Sequence[Run], jobs: int, scheduler: str | None) -> Iterator[Done]:
+def _results(todo: Sequence[Run], jobs: int, scheduler: str | None) -> Iterator[RunResult]:
     """The runs' outcomes as they come."""
     if not todo:
         return
-    joblib = _checks.extra("joblib", "experiments")
+    joblib = _require.package("joblib", extra="experiments")
     with _backend(joblib, jobs, scheduler):
         parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
         yield from parallel(joblib.delayed(_attempt)(run) for run in todo)
@@ -112,39 +112,39 @@ def _backend(joblib: Any, jobs: int, scheduler: str | None) -> Iterator[None]:
         with joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
             yield
         return
-    distributed = _checks.extra("distributed", "cluster")
+    distributed = _require.package("distributed", extra="cluster")
     with distributed.Client(scheduler), joblib.parallel_config("dask", n_jobs=-1, wait_for_workers_timeout=60):
         yield
 
 
-def _attempt(run: Run) -> Done:
+def _attempt(run: Run) -> RunResult:
     try:
-        return Done(run, run_cell(run), "")
+        return RunResult(run, run_cell(run), "")
     except Exception as error:  # one cell must not end the others
-        return Done(run, None, f"{type(error).__name__}: {error}")
+        return RunResult(run, None, f"{type(error).__name__}: {error}")
 
 
 @contextmanager
-def _shown(total: int, done: int, progress: bool) -> Iterator[Any]:
+def _progress_bar(total: int, done: int, progress: bool) -> Iterator[Any]:
     """A line for each run, and a bar with the time left below them."""
     if not progress:
         yield lambda _: None
         return
-    rich = _checks.extra("rich.progress", "experiments")
+    rich = _require.package("rich.progress", extra="experiments")
     columns = [rich.BarColumn(), rich.MofNCompleteColumn(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn()]
     with rich.Progress(*columns, speed_estimate_period=3600) as bar:
         task = bar.add_task("runs", total=total, completed=done)
 
-        def tell(outcome: Done) -> None:
+        def on_done(outcome: RunResult) -> None:
             bar.console.print(_line(outcome), markup=False, highlight=False, soft_wrap=True)
             bar.advance(task)
 
-        yield tell
+        yield on_done
 
 
-def _line(done: Done) -> str:
+def _line(done: RunResult) -> str:
     if done.record is None:
         return f"{done.run.table} {done.run.name}: failed, {done.error}"
     numbers = {name: value for name, value in done.record["metrics"].items() if isinstance(value, float)}
-    told = ", ".join(f"{name} {value:.4f}" for name, value in numbers.items())
-    return f"{done.run.table} {done.run.name}: {told} ({done.record['seconds']:.0f} s)"
+    text = ", ".join(f"{name} {value:.4f}" for name, value in numbers.items())
+    return f"{done.run.table} {done.run.name}: {text} ({done.record['seconds']:.0f} s)"

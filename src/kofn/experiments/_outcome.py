@@ -22,11 +22,11 @@ class Outcome:
     curve: list[dict[str, float]] = field(default_factory=list)
 
 
-def measured(labels: Any, scores: Any, names: Iterable[str], *, prefix: str = "") -> dict[str, float]:
+def compute_metrics(labels: Any, scores: Any, names: Iterable[str], *, prefix: str = "") -> dict[str, float]:
     """Metrics of scores (log-odds) by name.
 
     Examples:
-        >>> measured([0, 1, 0, 1], [-2.0, -1.0, -3.0, 3.0], ["auc", "auc_rounded"])
+        >>> compute_metrics([0, 1, 0, 1], [-2.0, -1.0, -3.0, 3.0], ["auc", "auc_rounded"])
         {'auc': 1.0, 'auc_rounded': 0.75}
     """
     return {prefix + name: getattr(metrics, name)(labels, scores) for name in names}

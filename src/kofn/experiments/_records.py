@@ -15,14 +15,14 @@ from kofn.experiments._cells import METHODS, TABLES, Run
 KEYS = ("table", "cell", "method", "preset", "seed", "metrics", "seconds", "versions", "machine")
 
 
-def place(results: str | os.PathLike[str], run: Run) -> Path:
+def record_path(results: str | os.PathLike[str], run: Run) -> Path:
     """The file of a run's record."""
     return Path(results) / "records" / run.table / f"{run.name}.json"
 
 
 def write(results: str | os.PathLike[str], run: Run, record: Mapping[str, Any]) -> Path:
     """Put a record into its file, whole or not at all."""
-    path = place(results, run)
+    path = record_path(results, run)
     _replace(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
     return path
 
@@ -51,14 +51,14 @@ def collect(results: str | os.PathLike[str] = "results") -> list[Path]:
     Examples:
         >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
-        >>> from kofn.experiments import collect, gathered, run_grid, runs
+        >>> from kofn.experiments import collect, load_records, run_grid, runs
         >>> here = TemporaryDirectory()
         >>> wanted = runs("figures", only=["figure=dynamic-programming"], seeds=1)
         >>> [path.name for path in run_grid(wanted, results=here.name, progress=False)]
         ['dynamic-programming_CL_fast_0.json']
         >>> [path.name for path in collect(here.name)]
         ['figures.jsonl']
-        >>> [record["method"] for record in gathered(here.name, "figures")]
+        >>> [record["method"] for record in load_records(here.name, "figures")]
         ['CL']
         >>> run_grid(wanted, results=here.name, progress=False)  # recorded, so not run again
         []
@@ -78,7 +78,7 @@ def collect(results: str | os.PathLike[str] = "results") -> list[Path]:
     return written
 
 
-def gathered(results: str | os.PathLike[str], table: str) -> list[dict[str, Any]]:
+def load_records(results: str | os.PathLike[str], table: str) -> list[dict[str, Any]]:
     """The records of a table's jsonl file, none if there is no file.
 
     Raises:
@@ -106,7 +106,7 @@ def restore(results: str | os.PathLike[str], table: str) -> None:
     if folder.exists():
         return
     fresh = folder.with_name(f".{table}.{uuid4().hex[:8]}")
-    for record in gathered(results, table):
+    for record in load_records(results, table):
         run = Run(*(record[key] for key in ("table", "cell", "method", "preset", "seed")))
         _replace(fresh / f"{run.name}.json", json.dumps(record, indent=1) + "\n")
     if fresh.exists():

@@ -7,14 +7,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kofn import _checks
+from kofn import _require
+from kofn.experiments._captions import CAPTIONS, LEGEND, PROTOCOLS, TITLES
 from kofn.experiments._cells import TABLES
-from kofn.experiments._figures import figures
 from kofn.experiments._findings import findings
-from kofn.experiments._layout import layouts, markdown_layout
-from kofn.experiments._records import gathered
+from kofn.experiments._paper_figures import figures
+from kofn.experiments._records import load_records
 from kofn.experiments._summary import header, lines, summary
-from kofn.experiments._words import CAPTIONS, LEGEND, PROTOCOLS, TITLES
+from kofn.experiments._table_layout import layouts, markdown_layout
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -75,7 +75,7 @@ def report(
         ValueError: a file of records that cannot be read; nothing is written then.
     """
     for table in TABLES:
-        gathered(results, table)  # a damaged file is told before anything is written
+        load_records(results, table)  # a damaged file is told before anything is written
     tables = [_table(table, results, preset) for table in TITLES]
     folder = Path(out)
     drawn = figures(results, folder, preset=preset)
@@ -88,7 +88,7 @@ def report(
         }
         for name, caption in CAPTIONS.items()
     ]
-    environment = _checks.extra("jinja2", "experiments").Environment(autoescape=True)
+    environment = _require.package("jinja2", extra="experiments").Environment(autoescape=True)
     page = environment.from_string(PAGE).render(tables=tables, figures=shown, preset=preset, legend=LEGEND, zip=zip)
     written = [folder / "reproduction.md", folder / "reproduction.html"]
     _write(written[0], _markdown(tables, shown, preset))
@@ -99,8 +99,8 @@ def report(
 def _table(table: str, results: str | os.PathLike[str], preset: str) -> dict[str, Any]:
     rows = summary(table, results=results, preset=preset)
     recorded = sum(bool(row.values) for row in rows)
-    told = {"title": TITLES[table], "protocol": PROTOCOLS[table], "header": header(table)}
-    return told | {
+    texts = {"title": TITLES[table], "protocol": PROTOCOLS[table], "header": header(table)}
+    return texts | {
         "lines": lines(rows),
         "recorded": recorded,
         "findings": findings(rows),

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from kofn import _checks
-from kofn.experiments._cells import TABLES, chosen, runs
+from kofn import _require
+from kofn.experiments._cells import TABLES, allowed_values, runs
 from kofn.experiments._grid import run_grid
 from kofn.experiments._records import collect
 from kofn.experiments._report import report as write_report
@@ -46,7 +46,7 @@ def reproduce(
         ValueError: an unknown table, preset, or word of `only`.
         RuntimeError: runs that failed, and why; the others are recorded.
     """
-    _checks.option("table", table, (*TABLES, "all"))
+    _require.option("table", table, (*TABLES, "all"))
     words = [only] if isinstance(only, str) else list(only or [])
     wanted = [run for name in _tables(table, words) for run in runs(name, only=words, seeds=seeds, preset=preset)]
     try:
@@ -59,15 +59,15 @@ def reproduce(
 def _tables(table: str, only: list[str]) -> list[str]:
     if table != "all":
         return [table]
-    fitting = [name for name in TABLES if _fits(name, only)]
+    fitting = [name for name in TABLES if _has_cells(name, only)]
     if not fitting:
         raise ValueError(f"`only` must fit a table; no table has {' '.join(only)}.")
     return fitting
 
 
-def _fits(table: str, only: list[str]) -> bool:
+def _has_cells(table: str, only: list[str]) -> bool:
     try:
-        chosen(table, only)
+        allowed_values(table, only)
     except ValueError:
         return False
     return True

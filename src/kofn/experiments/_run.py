@@ -11,19 +11,19 @@ from typing import Any
 
 import torch
 
-from kofn import _checks, counts
-from kofn.experiments import _colon, _figure_runs, _llp, _mil, _pu
+from kofn import _require, counts
+from kofn.experiments import _colon_runs, _figure_runs, _llp_runs, _mil_runs, _pu_runs
 from kofn.experiments._cells import Run
 from kofn.experiments._outcome import Outcome
 from kofn.experiments._recipes import Recipe, recipe
 
 RUNNERS: dict[str, Callable[[Mapping[str, Any], str, Recipe, int], Outcome]] = {
-    "llp": _llp.run,
-    "mil": _mil.run,
-    "mil-instance": _mil.run,
-    "mil-small": _mil.run,
-    "colon": _colon.run,
-    "pu": _pu.run,
+    "llp": _llp_runs.run,
+    "mil": _mil_runs.run,
+    "mil-instance": _mil_runs.run,
+    "mil-small": _mil_runs.run,
+    "colon": _colon_runs.run,
+    "pu": _pu_runs.run,
     "figures": _figure_runs.run,
 }
 
@@ -50,7 +50,7 @@ def run_cell(run: Run) -> dict[str, Any]:
     start = time.perf_counter()
     try:
         torch.set_num_threads(1)
-        with _checks.extra("threadpoolctl", "experiments").threadpool_limits(1):
+        with _require.package("threadpoolctl", extra="experiments").threadpool_limits(1):
             outcome = RUNNERS[run.table](run.cell, run.method, config, run.seed)
     finally:
         torch.set_num_threads(threads)
@@ -60,13 +60,13 @@ def run_cell(run: Run) -> dict[str, Any]:
     return run.facts | {"config": config} | facts | {"curve": outcome.curve}
 
 
-def of_same_training(run: Run, record: Mapping[str, Any]) -> dict[str, Any]:
+def shared_record(run: Run, record: Mapping[str, Any]) -> dict[str, Any]:
     """The record of a run whose training another table has: "mil" and "mil-instance" measure the same classifier."""
     level = "instance" if run.table == "mil-instance" else "bag"
     return {**record, **run.facts, "metrics": _of_level(record["metrics"], level)}
 
 
-def twin(run: Run) -> Run | None:
+def shared_run(run: Run) -> Run | None:
     """The run of another table that is the same training."""
     other = {"mil": "mil-instance", "mil-instance": "mil"}.get(run.table)
     return Run(other, run.cell, run.method, run.preset, run.seed) if other and run.method == "CL" else None

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from kofn import _checks
+from kofn import _require
 from kofn.experiments._cells import METRICS, SEEDS, Cell, cells
-from kofn.experiments._records import gathered
+from kofn.experiments._records import load_records
 
 STANDARD_ERROR = ("mil", "mil-instance", "mil-small", "colon")  # what these tables print as spread
 PERCENT = ("pu",)
@@ -84,7 +84,7 @@ class Row:
         sd = spread * math.sqrt(runs) if self.entry.table in STANDARD_ERROR else spread
         if self.sd == 0 and sd == 0:
             return 0.0 if self.difference else 1.0
-        stats = _checks.extra("scipy.stats", "train")
+        stats = _require.package("scipy.stats", extra="train")
         test = stats.ttest_ind_from_stats(self.mean, self.sd, len(self.values), mean, sd, runs, equal_var=False)
         return float(test.pvalue)
 
@@ -103,7 +103,7 @@ def summary(table: str, *, results: str | os.PathLike[str] = "results", preset: 
         >>> row.entry.method, row.metric, row.published, row.values  # nothing was run
         ('PL', 'auc', (0.8889, 0.0024), ())
     """
-    records = [record for record in gathered(results, table) if record["preset"] == preset]
+    records = [record for record in load_records(results, table) if record["preset"] == preset]
     found: dict[Any, list[dict[str, Any]]] = {}
     for record in records:
         found.setdefault(_key(record["cell"], record["method"]), []).append(record)
@@ -135,7 +135,7 @@ def header(table: str) -> list[str]:
     return [*keys, "method", "metric", "ours", "published", "difference", "", "seeds", "seconds"]
 
 
-def contests(rows: Sequence[Row]) -> list[list[int]]:
+def competing_rows(rows: Sequence[Row]) -> list[list[int]]:
     """Places of the rows that share a cell and a metric, where two methods or more ran."""
     groups: dict[Any, list[int]] = {}
     for place, row in enumerate(rows):
@@ -144,7 +144,7 @@ def contests(rows: Sequence[Row]) -> list[list[int]]:
     return [places for places in groups.values() if len(places) > 1]
 
 
-def leaders(rows: Sequence[Row], places: Sequence[int]) -> list[int]:
+def best_of(rows: Sequence[Row], places: Sequence[int]) -> list[int]:
     """Those of a contest's places with the highest mean; of equal means, as accuracies of few bags often are, all."""
     highest = max(rows[place].mean for place in places)
     return [place for place in places if rows[place].mean > highest - ROUNDING]
@@ -152,7 +152,7 @@ def leaders(rows: Sequence[Row], places: Sequence[int]) -> list[int]:
 
 def best(rows: Sequence[Row]) -> set[int]:
     """Places of the rows that lead their contest."""
-    return {place for places in contests(rows) for place in leaders(rows, places)}
+    return {place for places in competing_rows(rows) for place in best_of(rows, places)}
 
 
 def lines(rows: Sequence[Row]) -> list[list[str]]:

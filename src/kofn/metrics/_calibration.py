@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from kofn.counts import CountDistribution
@@ -73,17 +74,37 @@ class CountCalibration:
         levels: nominal probabilities of the intervals.
         coverage: share of the bags whose count each interval holds; of a calibrated model the levels themselves.
             Below them the laws are too narrow or off, above them too wide.
-        pit: (bags,) P(S < s) + P(S = s) / 2 of each bag, float64; below 1/2 where the model expected more positives.
+        below: (bags,) P(S < s) of each bag's true count s, float64.
+        here: (bags,) P(S = s).
     """
 
     levels: tuple[float, ...]
     coverage: tuple[float, ...]
-    pit: Tensor = field(repr=False)
+    below: Tensor = field(repr=False)
+    here: Tensor = field(repr=False)
+
+    @property
+    def pit(self) -> Tensor:
+        """(bags,) P(S < s) + P(S = s) / 2 of each bag; below 1/2 where the model expected more positives."""
+        return self.below + self.here / 2
 
     @property
     def error(self) -> float:
         """The largest distance between a level and its coverage."""
         return max(abs(seen - level) for seen, level in zip(self.coverage, self.levels, strict=True))
+
+    def histogram(self, bins: int = 10) -> list[float]:
+        """Shares of the bags in equal parts of [0, 1] by P(S <= s): all alike if the model is calibrated.
+
+        A count s stands for all of [P(S < s), P(S <= s)], evenly, so that the histogram is flat for a calibrated model
+        however small its bags are.
+        """
+        edges = torch.linspace(0, 1, bins + 1, dtype=torch.float64)
+        # An impossible count has no width: it stands where it is.
+        there = (edges > self.below[:, None]).double()
+        reached = torch.where(self.here[:, None] > 0, (edges - self.below[:, None]) / self.here[:, None], there)
+        shares: list[float] = reached.clamp(0, 1).mean(0).diff().tolist()
+        return shares
 
 
 def count_calibration(
@@ -135,7 +156,7 @@ def count_calibration(
         # U runs from `below` over a width of `here`; an impossible count has no width, and lies in no interval.
         start, end = ((edge - below).div(here).clamp(0, 1) for edge in ((1 - level) / 2, (1 + level) / 2))
         coverage.append(float((end - start).mean()))
-    return CountCalibration(wanted, tuple(coverage), (below + here / 2).flatten())
+    return CountCalibration(wanted, tuple(coverage), below.flatten(), here.flatten())
 
 
 def _with_true_counts(

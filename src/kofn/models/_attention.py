@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from kofn import _checks
+from kofn import _require
+from kofn.counts._arguments import lay_out
 from kofn.models._networks import Logit
 
 
@@ -82,7 +83,7 @@ class AttentionPooling(nn.Module):
         return powers / powers.new_zeros(sizes.numel()).index_add(0, bag, powers)[bag]
 
     def _check(self, embeddings: Tensor, offsets: Tensor | None) -> None:
-        tensor = _checks.is_tensor("embeddings", embeddings)
+        tensor = _require.tensor("embeddings", embeddings)
         if tensor.dim() < 2 or tensor.shape[-1] != self.features or (offsets is not None and tensor.dim() != 2):
             wanted = f"(..., n, {self.features})" if offsets is None else f"(m, {self.features}) with `offsets`"
             raise ValueError(
@@ -139,7 +140,7 @@ class AttentionMIL(nn.Module):
 
     def forward(self, instances: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> Tensor:
         """Bag logits (b,)."""
-        if _checks.is_tensor("instances", instances).dim() < (3 if offsets is None else 2):
+        if _require.tensor("instances", instances).dim() < (3 if offsets is None else 2):
             wanted = "(b, n, ...)" if offsets is None else "(m, ...) with `offsets`"
             raise ValueError(
                 f"`instances` must have shape {wanted}; got {tuple(instances.shape)}. One bag: instances[None]."
@@ -152,15 +153,11 @@ class AttentionMIL(nn.Module):
 
 def _ragged(values: Tensor, lead: int, mask: Tensor | None, offsets: Tensor | None) -> tuple[Tensor, Tensor]:
     """Instances (m, ...) one bag after the other and the sizes of the bags, from either way to lay them out."""
-    _checks.not_both(mask, offsets)
-    shape = values.shape[:1] if offsets is not None else values.shape[:lead]
-    like = values.new_empty(()).expand(shape)  # the shape that checks compare with, no memory
+    shape = values.shape[: 1 if offsets is not None else lead]
+    sizes = lay_out(shape, values.device, mask, offsets).sizes
     if offsets is not None:
-        return values, _checks.offsets(offsets, like).diff().to(values.device)
-    if mask is None:
-        return values.flatten(0, lead - 1), torch.full(shape[:-1], shape[-1], device=values.device)
-    exists = _checks.mask(mask, like)
-    return values[exists], exists.sum(-1)
+        return values, sizes
+    return values.flatten(0, lead - 1) if mask is None else values[mask.expand(shape)], sizes
 
 
 def _bag(sizes: Tensor) -> Tensor:

@@ -139,7 +139,7 @@ def mnist_convnet() -> nn.Sequential:
         torch.Size([3])
     """
     # 28 - 4 = 24, pooled 12, 12 - 4 = 8, pooled 4
-    return laid_out(*_convolutions(1, (20, 5), (50, 5)), *mlp(50 * 4 * 4, (500,)))
+    return channels_last(*_convolutions(1, (20, 5), (50, 5)), *mlp(50 * 4 * 4, (500,)))
 
 
 def colon_convnet() -> nn.Sequential:
@@ -157,7 +157,7 @@ def colon_convnet() -> nn.Sequential:
         torch.Size([3])
     """
     # 27 - 3 = 24, pooled 12, 12 - 2 = 10, pooled 5
-    return laid_out(*_convolutions(3, (36, 4), (48, 3)), *mlp(48 * 5 * 5, (512, 512), dropout=0.5))
+    return channels_last(*_convolutions(3, (36, 4), (48, 3)), *mlp(48 * 5 * 5, (512, 512), dropout=0.5))
 
 
 def cifar_resnet18() -> nn.Sequential:
@@ -181,10 +181,10 @@ def cifar_resnet18() -> nn.Sequential:
     for outputs, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
         blocks += [_Residual(inputs, outputs, stride), _Residual(outputs, outputs, 1)]
         inputs = outputs
-    return laid_out(*_normed(3, 64, 3), nn.ReLU(), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(-3), Logit(512))
+    return channels_last(*_normed(3, 64, 3), nn.ReLU(), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(-3), Logit(512))
 
 
-def laid_out(*layers: nn.Module) -> nn.Sequential:
+def channels_last(*layers: nn.Module) -> nn.Sequential:
     """The layers in a row, the channels of a pixel side by side in memory: a step is up to twice as fast."""
     network = nn.Sequential(*layers)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # in place; torch's stub lacks it

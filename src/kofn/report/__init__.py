@@ -1,14 +1,14 @@
 """A report of what was learned: one page that needs no network, from plain data or a fitted estimator."""
 
 from kofn.report._build import report_of
-from kofn.report._data import (
+from kofn.report._contents import (
+    BagDistribution,
     BagTable,
     Binomial,
     Calibration,
     Comparison,
     ExampleBag,
     Instance,
-    Law,
     Method,
     Metric,
     Report,
@@ -16,13 +16,13 @@ from kofn.report._data import (
 from kofn.report._page import render, write
 
 __all__ = [
+    "BagDistribution",
     "BagTable",
     "Binomial",
     "Calibration",
     "Comparison",
     "ExampleBag",
     "Instance",
-    "Law",
     "Method",
     "Metric",
     "Report",

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kofn.report._data import BagTable
+from kofn.report._contents import BagTable
 from kofn.report._plot import number, percent
 
-MOST_ROWS = 300
+MAX_ROWS = 300
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ def bag_rows(bags: BagTable) -> Rows:
     """At most 300 bags: all, or those whose known counts are furthest from what was expected; else the first ones."""
     chosen = np.arange(len(bags))
     note = f"{number(len(bags))} bags."
-    if len(bags) > MOST_ROWS and bags.known is not None:
+    if len(bags) > MAX_ROWS and bags.known is not None:
         # Distance in units of the interval's width, so that large bags do not crowd out the others.
         off = np.abs(bags.known - bags.expected) / (bags.high - bags.low + 1)
-        chosen = np.argsort(-np.nan_to_num(off), kind="stable")[:MOST_ROWS]
-        note = f"The {MOST_ROWS} of {number(len(bags))} bags that are furthest from their known counts."
-    elif len(bags) > MOST_ROWS:
-        chosen = chosen[:MOST_ROWS]
-        note = f"The first {MOST_ROWS} of {number(len(bags))} bags."
+        chosen = np.argsort(-np.nan_to_num(off), kind="stable")[:MAX_ROWS]
+        note = f"The {MAX_ROWS} of {number(len(bags))} bags that are furthest from their known counts."
+    elif len(bags) > MAX_ROWS:
+        chosen = chosen[:MAX_ROWS]
+        note = f"The first {MAX_ROWS} of {number(len(bags))} bags."
     columns = ["Bag", "Size", "Expected", "Low", "High", "At least one"]
     columns[2:2] = [] if bags.known is None else ["Known"]
     columns += [] if bags.labels is None else ["Label"]

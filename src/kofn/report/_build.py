@@ -10,10 +10,12 @@ from torch import Tensor
 
 from kofn import metrics
 from kofn.bags import Bags
+from kofn.counts import CountDistribution
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
-from kofn.report import _laws
-from kofn.report._data import BagTable, Binomial, Metric, Report, Task
-from kofn.report._examples import close_look, plain_truth
+from kofn.estimators._row_labels import bags_of
+from kofn.report import _count_distributions as distributions
+from kofn.report._contents import BagTable, Binomial, Metric, Report, Task
+from kofn.report._examples import bag_examples, is_positive
 from kofn.report._images import as_pixels
 
 TASKS: dict[Task, str] = {"llp": "Label proportions", "mil": "Multiple instances", "pu": "Positive and unlabelled"}
@@ -31,7 +33,7 @@ def report_of(
     title: str | None = None,
     facts: Any = (),
 ) -> Report:
-    """Look at a fitted estimator on data: all that a report shows, with exact laws of counts.
+    """What a report shows of a fitted estimator on some data, with exact distributions of counts.
 
     Args:
         estimator: fitted.
@@ -57,7 +59,7 @@ def report_of(
         >>> y = (X[:, 0] > 0).reshape(10, 4).mean(1).repeat(4)
         >>> model = kofn.LLPClassifier(hidden=(4,), epochs=1, random_state=0).fit(X, y, groups=groups)
         >>> report = report_of(model, X, y, groups, title="First look")
-        >>> len(report.bags), [len(law.after) for law in report.laws][:2]
+        >>> len(report.bags), [len(one.after) for one in report.distributions][:2]
         (10, [5, 5])
         >>> "First look" in render(report)
         True
@@ -66,33 +68,37 @@ def report_of(
     instances = estimator._instances(X)
     rows = len(instances)
     labels = _column("y", y, rows)
-    positive = None if truth is None else plain_truth(_column("truth", truth, rows), estimator.classes_)
+    positive = None if truth is None else is_positive(_column("truth", truth, rows), estimator.classes_)
     pixels = None if images is None else as_pixels(_column("images", images, rows))
     _column("table", table, rows)
     logits = estimator._logits(instances).double()
-    first = _laws.untrained(estimator)
-    before = None if first is None else first._logits(instances).double()
+    initial = distributions.initial_estimator(estimator)
+    before = None if initial is None else initial._logits(instances).double()
     report: dict[str, Any] = {}
     unlabeled = torch.ones(rows, dtype=torch.bool)
     if task == "pu" and labels is not None:
         unlabeled = torch.from_numpy(np.asarray(labels != estimator.classes_[1]))
     scores = [] if positive is None else _instance_metrics(logits[unlabeled], positive[unlabeled.numpy()], task)
     if groups is not None:
-        bags = _bags(groups, rows)
-        seen, counts, said = _bag_table(estimator, task, X, logits, bags, labels, positive, groups)
-        inside, early = logits[bags.index], None if before is None else before[bags.index]
-        report["bags"] = seen
-        report["laws"] = _laws.some_laws(seen.names, bags, inside, early, counts)
+        bags = bags_of(groups, rows)
+        bag_table, counts, label_texts = _bag_table(estimator, task, X, logits, bags, labels, positive, groups)
+        bag_logits, bag_logits_before = logits[bags.index], None if before is None else before[bags.index]
+        report["bags"] = bag_table
+        report["distributions"] = distributions.some_distributions(
+            bag_table.names, bags, bag_logits, bag_logits_before, counts
+        )
         if counts is not None:
-            report["calibration"] = _laws.calibration(inside, counts, bags.offsets)
-        scores = _bag_metrics(seen, "known" if task == "llp" else "true") + scores
-        look = close_look(X if table is None else table, bags, seen, said, logits, positive, pixels)
-        bag = look.typical(counts)
+            report["calibration"] = distributions.calibration(bag_logits, counts, bags.offsets)
+        scores = _bag_metrics(bag_table, "known" if task == "llp" else "true") + scores
+        examples = bag_examples(X if table is None else table, bags, bag_table, label_texts, logits, positive, pixels)
+        bag = examples.typical_bag(counts)
         if bag is not None:
-            law = _laws.law_of(bag, seen.names, bags, inside, early, counts)
-            report["glance"] = look.example(bag, int(seen.sizes[bag]), law=law)
+            distribution = distributions.bag_distribution(
+                bag, bag_table.names, bags, bag_logits, bag_logits_before, counts
+            )
+            report["typical_bag"] = examples.example(bag, int(bag_table.sizes[bag]), distribution=distribution)
         if task == "mil":
-            report["examples"] = look.most_positive()
+            report["examples"] = examples.most_positive()
     if isinstance(estimator, PUClassifier):
         scores = _mixture_metrics(logits, unlabeled, estimator.mixture_) + scores
         report["binomial"] = _binomial(estimator, logits, before, unlabeled)
@@ -127,60 +133,56 @@ def _column(name: str, values: Any, rows: int) -> Any:
     return array
 
 
-def _bags(groups: Any, rows: int) -> Bags:
-    bags = Bags.from_ids(groups)
-    if len(bags.index) != rows:
-        raise ValueError(f"`groups` must name the bag of each of the {rows} rows; got {len(bags.index)} names.")
-    return bags
-
-
 def _bag_table(
     estimator: Any, task: Task, X: Any, logits: Tensor, bags: Bags, labels: Any, positive: Any, groups: Any
 ) -> tuple[BagTable, Tensor | None, list[str] | None]:
-    """The table, the exact counts if all are known, and what was known of each bag in words."""
-    inside = logits[bags.index]
-    low, high = _laws.intervals(inside, bags.offsets)
+    """The table, the exact counts if all are known, and what each bag's label says, in words."""
+    dist = CountDistribution(logits[bags.index], offsets=bags.offsets)
+    low, high = dist.interval(0.9)
     # A network that pools scores bags by itself.
     own = task == "mil"
-    some = estimator.predict_bag_proba(X, groups)[:, 1] if own else _laws.at_least_one(inside, bags.offsets)
-    known = exact = said = has = None
+    at_least_one = estimator.predict_bag_proba(X, groups)[:, 1] if own else dist.log_prob_between(1, None).exp().numpy()
+    known = exact = label_texts = positive_bags = None
     if labels is not None and task == "llp":
         _, stated, _ = estimator._statement(labels, bags, estimator.classes_)
         if estimator.label == "interval":
-            said = [f"{int(a)} to {int(b)} positives" for a, b in stated.tolist()]
+            label_texts = [f"{int(a)} to {int(b)} positives" for a, b in stated.tolist()]
         else:
             known = stated.double()
             noisy = estimator.noise is not None
             exact = None if noisy or bool((known != known.round()).any()) else known.long()
-            said = [f"{'about ' if exact is None else ''}{value:g} positives" for value in known.tolist()]
+            label_texts = [f"{'about ' if exact is None else ''}{value:g} positives" for value in known.tolist()]
     elif labels is not None and task == "mil":
         stated = estimator._bag_labels(labels, bags)
-        has = stated.numpy() == 1
-        said = ["at least one positive" if one else "no positive" for one in has.tolist()]
+        positive_bags = stated.numpy() == 1
+        label_texts = ["at least one positive" if one else "no positive" for one in positive_bags.tolist()]
     if positive is not None:
         exact = bags.sum(torch.from_numpy(positive.astype(np.int64)))
         known = exact.double()
     table = BagTable(
         [str(name) for name in bags.names],
         bags.sizes.numpy(),
-        _laws.bag_sums(inside.sigmoid(), bags.offsets).numpy(),
+        dist.mean.numpy(),
         low.numpy(),
         high.numpy(),
-        some,
+        at_least_one,
         known=None if known is None else known.numpy(),
         exact=exact is not None,
-        labels=said if known is None or task == "mil" or exact is None else None,
-        positive=has,
+        labels=label_texts if known is None or task == "mil" or exact is None else None,
+        positive=positive_bags,
     )
-    return table, exact, said
+    return table, exact, label_texts
 
 
 def _bag_metrics(table: BagTable, word: str) -> list[Metric]:
     found = []
     if table.known is not None:
         error = float(np.abs(table.expected - table.known).mean())
-        blind = float(np.abs(table.known - table.sizes * table.known.sum() / table.sizes.sum()).mean())
-        meaning = f"Mean distance of the expected from the {word} count; {blind:.3g} if all bags had the overall share."
+        baseline_error = float(np.abs(table.known - table.sizes * table.known.sum() / table.sizes.sum()).mean())
+        meaning = (
+            f"Mean distance of the expected from the {word} count; {baseline_error:.3g} if all bags had the overall "
+            f"share."
+        )
         found.append(Metric("Count error", error, meaning))
         if table.exact:
             held = float(((table.low <= table.known) & (table.known <= table.high)).mean())
@@ -192,10 +194,8 @@ def _bag_metrics(table: BagTable, word: str) -> list[Metric]:
         right = float(((table.at_least_one > 0.5) == table.positive).mean())
         found.append(Metric("Bag accuracy", right, "Share of bags whose label is predicted.", percent=True))
         if table.positive.any() and not table.positive.all():
-            ranks = metrics.auc(torch.from_numpy(table.positive.astype(np.int64)), torch.from_numpy(table.at_least_one))
-            found.append(
-                Metric("Bag AUC", ranks, "How often a positive bag scores above a negative one.", percent=True)
-            )
+            auc = metrics.auc(torch.from_numpy(table.positive.astype(np.int64)), torch.from_numpy(table.at_least_one))
+            found.append(Metric("Bag AUC", auc, "How often a positive bag scores above a negative one.", percent=True))
     return found
 
 
@@ -226,12 +226,12 @@ def _mixture_metrics(logits: Tensor, unlabeled: Tensor, mixture: float) -> list[
 
 
 def _binomial(estimator: Any, logits: Tensor, before: Tensor | None, unlabeled: Tensor) -> Binomial | None:
-    there = int(unlabeled.sum())
-    if not there:
+    n_unlabeled = int(unlabeled.sum())
+    if not n_unlabeled:
         return None
-    size = estimator.batch_size or min(max(there // 32, 32), 200)
-    early = None if before is None else before[unlabeled]
-    return _laws.binomial(logits[unlabeled], early, logits[~unlabeled], estimator.mixture_, size)
+    size = estimator.batch_size or min(max(n_unlabeled // 32, 32), 200)
+    unlabeled_before = None if before is None else before[unlabeled]
+    return distributions.binomial(logits[unlabeled], unlabeled_before, logits[~unlabeled], estimator.mixture_, size)
 
 
 def _facts(estimator: Any, task: Task, rows: int, table: BagTable | None) -> list[tuple[str, str]]:

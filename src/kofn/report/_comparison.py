@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kofn.report._data import Comparison
+from kofn.report._contents import Comparison
 from kofn.report._plot import percent
 
 

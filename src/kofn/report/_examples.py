@@ -1,4 +1,4 @@
-"""Bags looked at closely: which instances, their pictures or values."""
+"""Bags shown as examples: which instances, their pictures or values."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kofn.bags import Bags
-from kofn.report._data import BagTable, ExampleBag, Image, Instance, Law
+from kofn.report._contents import BagDistribution, BagTable, ExampleBag, Image, Instance
 from kofn.report._plot import number
 
 BAGS, INSTANCES, COLUMNS, WHOLE = 6, 8, 6, 40
 
 
-def plain_truth(truth: Any, classes: Any) -> NDArray[np.bool_]:
+def is_positive(truth: Any, classes: Any) -> NDArray[np.bool_]:
     """Whether each instance is positive, from labels 0 and 1 or the estimator's classes.
 
     Raises:
@@ -33,19 +33,19 @@ def plain_truth(truth: Any, classes: Any) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class BagExamples:
     """What is needed to show instances of bags."""
 
     columns: dict[str, Any]
     bags: Bags
     table: BagTable
-    said: list[str] | None
+    label_texts: list[str] | None
     probabilities: Tensor
     positive: NDArray[np.bool_] | None
     pixels: Image | None
 
-    def typical(self, counts: Tensor | None) -> int | None:
-        """A bag for a first glance: of 2 to 40 instances, about half of them positive; None if there is none.
+    def typical_bag(self, counts: Tensor | None) -> int | None:
+        """A bag to show in full: of 2 to 40 instances, about half of them positive; None if there is none.
 
         Without known counts, by the expected ones.
         """
@@ -64,13 +64,13 @@ class Look:
         steps = np.unique(np.linspace(0, len(there) - 1, min(BAGS, len(there))).round().astype(int))
         return [self.example(int(bag), INSTANCES) for bag in there[steps]]
 
-    def example(self, bag: int, most: int, *, law: Law | None = None) -> ExampleBag:
+    def example(self, bag: int, most: int, *, distribution: BagDistribution | None = None) -> ExampleBag:
         """The most positive instances of one bag."""
         rows = self.bags[bag]
         order = rows[self.probabilities[rows].argsort(descending=True, stable=True)][:most].tolist()
-        said = "" if self.said is None else self.said[bag]
+        label = "" if self.label_texts is None else self.label_texts[bag]
         shown = [self.instance(row) for row in order]
-        return ExampleBag(self.table.names[bag], len(rows), shown, said, list(self.columns), law)
+        return ExampleBag(self.table.names[bag], len(rows), shown, label, list(self.columns), distribution)
 
     def instance(self, row: int) -> Instance:
         """One row of the data."""
@@ -82,9 +82,9 @@ class Look:
         )
 
 
-def close_look(
-    shown: Any, bags: Bags, table: BagTable, said: Any, logits: Tensor, positive: Any, pixels: Image | None
-) -> Look:
+def bag_examples(
+    shown: Any, bags: Bags, table: BagTable, label_texts: Any, logits: Tensor, positive: Any, pixels: Image | None
+) -> BagExamples:
     """Get ready to show instances: by their images, or by the six columns that go most with the model's scores."""
     columns: dict[str, Any] = {}
     if pixels is None and np.ndim(shown) == 2:
@@ -95,7 +95,7 @@ def close_look(
         best = np.argsort(-strength, kind="stable")[:COLUMNS]
         titles = [str(name) if isinstance(name, str) else f"x{name}" for name in names]
         columns = {titles[place]: given[:, place] for place in best.tolist()}
-    return Look(columns, bags, table, said, torch.sigmoid(logits), positive, pixels)
+    return BagExamples(columns, bags, table, label_texts, torch.sigmoid(logits), positive, pixels)
 
 
 def _strength(column: Any, scores: NDArray[np.float64]) -> float:

@@ -10,10 +10,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from kofn.report._data import BagTable, Binomial, Numbers
+from kofn.report._contents import BagTable, Binomial, Numbers
 from kofn.report._plot import Plot, number, percent
 
-MOST_DOTS = 400  # bags in the scatter; more would be ink without news, and a heavy page
+MAX_DOTS = 400  # bags in the scatter; more would be ink without news, and a heavy page
 APART = 2.0  # units between the intervals of neighbours, so that they can be told apart
 
 
@@ -118,7 +118,7 @@ def _thinned(known: Numbers, column: float) -> tuple[NDArray[np.int64], Numbers]
     """
     room = int(column / APART)
     if room < 2:
-        chosen = _evenly(len(known), MOST_DOTS)
+        chosen = _evenly(len(known), MAX_DOTS)
         return chosen, known[chosen]
     places, beside = [], []
     for start, size in zip(*np.unique(known, return_index=True, return_counts=True)[1:], strict=True):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kofn.report._data import Image
+from kofn.report._contents import Image
 
 LARGEST = 96  # pixels of a side that a page keeps
 

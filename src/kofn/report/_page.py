@@ -14,11 +14,11 @@ from uuid import uuid4
 import jinja2
 from markupsafe import Markup
 
+from kofn.report import _distribution_figures as distributions
 from kofn.report import _figures as figures
-from kofn.report import _law_figures as laws
 from kofn.report._bag_rows import Rows, bag_rows
 from kofn.report._comparison import Dots, comparison_dots
-from kofn.report._data import ExampleBag, Metric, Report
+from kofn.report._contents import ExampleBag, Metric, Report
 from kofn.report._images import png_address
 from kofn.report._plot import WIDE, number, percent
 
@@ -70,11 +70,16 @@ def render(report: Report) -> str:
     """
     folder = files("kofn.report")
     style, script, template = ((folder / name).read_text("utf-8") for name in ("page.css", "page.js", "page.html"))
-    surroundings = jinja2.Environment(
+    environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    surroundings.filters |= {"png": png_address, "percent": percent, "measured": _measured, "judged": _judged}
-    return surroundings.from_string(template).render(
+    environment.filters |= {
+        "png": png_address,
+        "percent": percent,
+        "metric_text": _metric_text,
+        "correct_instances": _correct_instances,
+    }
+    return environment.from_string(template).render(
         page=_chapter(report),
         parts=[_chapter(part) for part in report.parts],
         kicker=KICKERS[report.task],
@@ -104,18 +109,18 @@ def write(report: Report, path: str | Path) -> None:
     target = Path(path)
     data = render(report).encode("utf-8", "replace")
     target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = target.with_name(f".{target.name}.{uuid4().hex[:8]}.new")
+    temporary = target.with_name(f".{target.name}.{uuid4().hex[:8]}.new")
     try:
-        fresh.write_bytes(data)
-        os.replace(fresh, target)
+        temporary.write_bytes(data)
+        os.replace(temporary, target)
     finally:
-        fresh.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _chapter(report: Report) -> Chapter:
     """The sections of a report, in the order of the page."""
     word = "known" if report.task == "llp" else "true"
-    bags, glance = report.bags, report.glance
+    bags, typical_bag = report.bags, report.typical_bag
     sections = []
 
     def add(name: str, heading: str, *drawn: figures.Figure | None) -> None:
@@ -126,21 +131,26 @@ def _chapter(report: Report) -> Chapter:
 
     if report.comparison is not None:
         sections.append(Section("comparison", "How close counts come", dots=comparison_dots(report.comparison)))
-    if glance is not None:
-        picture = [] if glance.law is None else [laws.law_before_and_after(glance.law, word, width=WIDE)]
-        sections.append(Section("glance", "Why counts are enough", picture))
+    if typical_bag is not None:
+        shown = [] if typical_bag.distribution is None else [typical_bag.distribution]
+        drawn = [distributions.before_and_after(one, word, width=WIDE) for one in shown]
+        sections.append(Section("typical-bag", "Why counts are enough", drawn))
     if report.binomial is not None:
-        add("binomial", "Why counts are enough", laws.against_binomial(report.binomial))
+        add("binomial", "Why counts are enough", distributions.against_binomial(report.binomial))
         add("instances", "Labelled and unlabelled", figures.instance_probabilities(report.binomial))
     if bags is not None:
         add("counts", f"Expected and {word} counts", figures.count_scatter(bags, word))
         add("separation", "Bags with and without", figures.bag_probabilities(bags))
     if report.examples:
         sections.append(Section("examples", "The most positive instances"))
-    add("laws", "Before and after training", *(laws.law_before_and_after(law, word) for law in report.laws))
+    compared = [distributions.before_and_after(one, word) for one in report.distributions]
+    add("distributions", "Before and after training", *compared)
     if report.calibration is not None:
-        drawn = laws.coverage_curve(report.calibration), laws.pit_histogram(report.calibration)
-        add("calibration", "Are the counts calibrated?", *drawn)
+        coverage, pit = (
+            distributions.coverage_curve(report.calibration),
+            distributions.pit_histogram(report.calibration),
+        )
+        add("calibration", "Are the counts calibrated?", coverage, pit)
     add("training", "Training", figures.loss_curves(report.history, report.best_epoch))
     if bags is not None:
         sections.append(Section("bags", "Every bag", table=bag_rows(bags)))
@@ -149,13 +159,13 @@ def _chapter(report: Report) -> Chapter:
     return Chapter(report, sections, word)
 
 
-def _measured(metric: Metric) -> str:
+def _metric_text(metric: Metric) -> str:
     if isinstance(metric.value, str):
         return metric.value
     return percent(metric.value) if metric.percent else number(metric.value)
 
 
-def _judged(bag: ExampleBag) -> str:
+def _correct_instances(bag: ExampleBag) -> str:
     """How many of a bag's instances are on the right side, if their truth is known."""
     known = [one for one in bag.instances if one.truth is not None]
     if not known:

@@ -2,7 +2,7 @@
 // Tables sort by the column whose heading is pressed: numbers as numbers, words as words, empty cells last.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
-  const said = table.closest(".show").querySelector("[aria-live]");
+  const status = table.closest(".show").querySelector("[aria-live]");
   const words = new Intl.Collator(undefined, { numeric: true });
   const compare = (a, b) => (isNaN(a) || isNaN(b) ? words.compare(a, b) : a - b);
   for (const button of table.tHead.querySelectorAll("button")) {
@@ -16,7 +16,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       body.append(...rows.map(([, row]) => row));
       for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
       heading.setAttribute("aria-sort", way);
-      if (said) said.textContent = `Sorted by ${button.textContent.trim()}, ${way}.`;
+      if (status) status.textContent = `Sorted by ${button.textContent.trim()}, ${way}.`;
     });
   }
 }

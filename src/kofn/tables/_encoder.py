@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from kofn.tables._files import NotNumbersError
+from kofn.tables._table_file import NotNumbersError
 
 Floats: TypeAlias = NDArray[np.float32]
 
@@ -46,8 +46,8 @@ class TableEncoder:
         self.numeric: list[str] = []
         self.categorical: list[str] = []
         self.missing: list[str] = []  # numeric columns of which some were missing in training
-        self._scaler: dict[str, StandardScaler] = {}
-        self._hot: dict[str, OneHotEncoder] = {}
+        self._scalers: dict[str, StandardScaler] = {}
+        self._encoders: dict[str, OneHotEncoder] = {}
 
     def fit(self, frames: Any) -> TableEncoder:
         """Learn the means, scales and categories of a DataFrame, or of an iterable of such: the chunks of a table.
@@ -57,24 +57,24 @@ class TableEncoder:
                 categories; no column; no row.
         """
         self.numeric, self.categorical, self.missing = [], [], []
-        self._scaler, self._hot = {}, {}
+        self._scalers, self._encoders = {}, {}
         seen: dict[str, set[Any]] = {}
         for number, frame in enumerate([frames] if hasattr(frames, "columns") else frames):
             if number == 0:
-                self._sort(frame)
+                self._split_columns(frame)
                 seen = {name: set() for name in self.categorical}
             self._learn_numbers(frame)
             for name in self.categorical:
                 seen[name].update(_texts(frame[name].drop_duplicates()))
-                self._few(name, seen[name])
-        self._some_values()
+                self._require_few_categories(name, seen[name])
+        self._require_values()
         for name in self.categorical:
             # Sorted text, then what is missing, as scikit-learn wants it.
             known = sorted(value for value in seen[name] if isinstance(value, str))
-            self._hot[name] = _one_hot(known + ([np.nan] if len(known) < len(seen[name]) else []))
+            self._encoders[name] = _one_hot(known + ([np.nan] if len(known) < len(seen[name]) else []))
         return self
 
-    def _sort(self, frame: Any) -> None:
+    def _split_columns(self, frame: Any) -> None:
         """Which columns are numbers, and which are text."""
         for name in frame.columns:
             (self.numeric if _is_numeric(frame[name]) else self.categorical).append(name)
@@ -88,23 +88,25 @@ class TableEncoder:
         for name, values in zip(self.numeric, self._numbers(frame).T, strict=True):
             there = values[~np.isnan(values)]
             if len(there):  # a chunk without any value would make NaN of what was learned before
-                self._scaler.setdefault(name, StandardScaler()).partial_fit(there[:, None])
+                self._scalers.setdefault(name, StandardScaler()).partial_fit(there[:, None])
             if len(there) < len(values):
                 found.add(name)
         self.missing = [name for name in self.numeric if name in found]
 
-    def _few(self, name: str, categories: set[Any]) -> None:
+    def _require_few_categories(self, name: str, categories: set[Any]) -> None:
+        """Require no more categories than are allowed."""
         if len(categories) > self.max_categories:
             raise ValueError(
-                f"column {name!r} is text with more than {self.max_categories} different values, {_likely(categories)} "
-                f"it out with --drop {_quoted(name)}, or allow more with --max-categories."
+                f"column {name!r} is text with more than {self.max_categories} different values, "
+                f"{_likely_cause(categories)} it out with --drop {_quoted(name)}, or allow more with --max-categories."
             )
 
-    def _some_values(self) -> None:
+    def _require_values(self) -> None:
+        """Require rows, and a value in every numeric column."""
         if not self.numeric and not self.categorical:
             raise ValueError("there are no rows to learn from.")
         for name in self.numeric:
-            if name not in self._scaler:
+            if name not in self._scalers:
                 raise ValueError(f"column {name!r} has no value. Leave it out with --drop {_quoted(name)}.")
 
     @property
@@ -115,12 +117,12 @@ class TableEncoder:
     @property
     def feature_names(self) -> list[str]:
         """Names of the columns of the result."""
-        hot = [
+        one_hot = [
             f"{name}={category}" if isinstance(category, str) else f"{name} is missing"
             for name in self.categorical
-            for category in self._hot[name].categories_[0]
+            for category in self._encoders[name].categories_[0]
         ]
-        return self.numeric + [f"{name} is missing" for name in self.missing] + hot
+        return self.numeric + [f"{name} is missing" for name in self.missing] + one_hot
 
     def transform(self, frame: Any, *, out: Floats | None = None) -> Floats:
         """Numbers of a chunk, (rows, features) float32, written to `out` if that is given.
@@ -133,22 +135,22 @@ class TableEncoder:
         at = len(self.numeric)
         if self.numeric:
             values = self._numbers(frame)
-            holes = np.isnan(values)
+            is_missing = np.isnan(values)
             for column, name in enumerate(self.numeric):
-                scaled = self._scaler[name].transform(values[:, column, None])[:, 0]
-                result[:, column] = np.where(holes[:, column], 0.0, scaled)  # the mean is 0
+                scaled = self._scalers[name].transform(values[:, column, None])[:, 0]
+                result[:, column] = np.where(is_missing[:, column], 0.0, scaled)  # the mean is 0
             for name in self.missing:
-                result[:, at] = holes[:, self.numeric.index(name)]
+                result[:, at] = is_missing[:, self.numeric.index(name)]
                 at += 1
         for name in self.categorical:
-            ones = self._hot[name].transform(_texts(frame[name]).reshape(-1, 1))
+            ones = self._encoders[name].transform(_texts(frame[name]).reshape(-1, 1))
             result[:, at : at + ones.shape[1]] = ones
             at += ones.shape[1]
         return result
 
     def to_facts(self) -> dict[str, Any]:
         """All that was learned, as plain JSON."""
-        learned = {name: (float(s.mean_[0]), float(s.scale_[0])) for name, s in self._scaler.items()}
+        learned = {name: (float(s.mean_[0]), float(s.scale_[0])) for name, s in self._scalers.items()}
         return {
             "max_categories": self.max_categories,
             "numeric": [
@@ -158,7 +160,7 @@ class TableEncoder:
             "categorical": [
                 {
                     "name": name,
-                    "categories": [c if isinstance(c, str) else None for c in self._hot[name].categories_[0]],
+                    "categories": [c if isinstance(c, str) else None for c in self._encoders[name].categories_[0]],
                 }
                 for name in self.categorical
             ],
@@ -166,18 +168,18 @@ class TableEncoder:
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> TableEncoder:
-        """The encoder that `to_facts` told of."""
+        """The encoder whose facts these are."""
         encoder = cls(max_categories=facts["max_categories"])
         numeric: Sequence[Mapping[str, Any]] = facts["numeric"]
         encoder.numeric = [column["name"] for column in numeric]
         encoder.missing = [column["name"] for column in numeric if column["missing"]]
         for column in numeric:
-            scaler = encoder._scaler[column["name"]] = StandardScaler()
+            scaler = encoder._scalers[column["name"]] = StandardScaler()
             scaler.mean_, scaler.scale_ = np.array([column["mean"]]), np.array([column["scale"]])
             scaler.n_features_in_ = 1
         for column in facts["categorical"]:
             encoder.categorical.append(column["name"])
-            encoder._hot[column["name"]] = _one_hot([np.nan if c is None else c for c in column["categories"]])
+            encoder._encoders[column["name"]] = _one_hot([np.nan if c is None else c for c in column["categories"]])
         return encoder
 
     def _numbers(self, frame: Any) -> NDArray[np.float64]:
@@ -214,18 +216,18 @@ def _is_numeric(column: Any) -> bool:
 def _texts(column: Any) -> Any:
     """Values as str, NaN where missing: an object array."""
     values = column.astype(object).to_numpy(copy=True)
-    hole = column.isna().to_numpy()
+    is_missing = column.isna().to_numpy()
     for place in np.flatnonzero([type(value) is not str for value in values]):
-        if not hole[place] and not isinstance(values[place], (bool, np.bool_, int)):
+        if not is_missing[place] and not isinstance(values[place], (bool, np.bool_, int)):
             raise ValueError(
                 f"column {column.name!r} must be numbers or text; it has a {type(values[place]).__name__}. Leave it "
                 f"out with --drop {_quoted(column.name)}."
             )
-        values[place] = np.nan if hole[place] else str(values[place])
+        values[place] = np.nan if is_missing[place] else str(values[place])
     return values
 
 
-def _likely(categories: set[Any]) -> str:
+def _likely_cause(categories: set[Any]) -> str:
     """What a column of so many texts may be, numbers that are not written as numbers or an identifier, and the cure."""
     texts = sorted(value for value in categories if isinstance(value, str))
     commas = [text for text in texts if re.fullmatch(r"\s*[-+]?[\d.]*,\d+\s*", text)]

@@ -10,16 +10,18 @@ from numpy.typing import NDArray
 
 from kofn import metrics
 from kofn.bags import Bags
+from kofn.counts import CountDistribution
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+from kofn.losses import count_loss
 from kofn.tables._encoder import Floats
-from kofn.targets import Exactly, from_proportions
+from kofn.targets import Exactly, counts_of_proportions, from_proportions
 
 Array = NDArray[Any]
 
 # Measures in the order in which they are shown, as people call them.
-WORDS = {
+MEASURE_NAMES = {
     "log_likelihood": "log-likelihood of a bag's label",
-    "log_likelihood_alike": "the same, were all rows alike",
+    "log_likelihood_baseline": "the same, baseline without features",
     "expected_count_error": "expected count is off by",
     "calibration_error": "calibration error of counts",
     "expected_count_in_interval": "expected count inside the bounds",
@@ -49,7 +51,7 @@ def measure(estimator: Any, X: Floats, y: Array, bag_of: Array | None) -> dict[s
         bag_of: (n,) number of each row's bag; None for PU.
 
     Returns:
-        LLP: log_likelihood (a bag), and with known counts log_likelihood_alike (had every row the share of positives
+        LLP: log_likelihood (a bag), and with known counts log_likelihood_baseline (had every row the share of positives
         of all these bags), expected_count_error and calibration_error. MIL: bag_accuracy and, with bags of both kinds,
         bag_auc. PU: among the unlabelled predicted_positive_share, mean_probability and the mixture they should have;
         and recall, the share of the labelled that are predicted positive.
@@ -84,20 +86,21 @@ def _counts(estimator: LLPClassifier, X: Floats, y: Array, bag_of: Array | None)
     logits = torch.from_numpy(estimator.decision_function(X))[bags.index]
     result = {"log_likelihood": estimator.score(X, y, groups=np.arange(len(X)) if bag_of is None else bag_of)}
     labels = torch.as_tensor(y)[bags.index][bags.offsets[:-1]].double()
-    expected = Bags.from_sizes(bags.sizes).sum(logits.sigmoid())
+    expected = CountDistribution(logits, offsets=bags.offsets).mean
     if estimator.label == "interval":
         inside = (expected >= labels[:, 0] - 0.5) & (expected <= labels[:, 1] + 0.5)
         return result | {"expected_count_in_interval": float(inside.double().mean())}
-    counts = labels * bags.sizes if estimator.label == "proportion" else labels
+    noisy = estimator.noise is not None
+    counts = counts_of_proportions(labels, bags.sizes, noisy=noisy) if estimator.label == "proportion" else labels
     if estimator.noise is not None:
         return result | {"distance_to_observed": float((expected - counts).abs().mean())}
     whole = counts.round().long()
-    # What features tell is measured from here: the law of a bag whose rows nothing tells apart.
-    alike = torch.full_like(logits, float(torch.logit(counts.sum() / bags.sizes.sum())))
-    known = estimator.label == "proportion"
-    target = from_proportions(labels, bags.sizes, rounding=estimator.rounding) if known else Exactly(whole)
+    # What features tell is measured from here: the distribution of a bag whose rows nothing tells apart.
+    baseline = torch.full_like(logits, float(torch.logit(counts.sum() / bags.sizes.sum())))
+    by_share = estimator.label == "proportion"
+    target = from_proportions(labels, bags.sizes, rounding=estimator.rounding) if by_share else Exactly(whole)
     return result | {
-        "log_likelihood_alike": -float(target.loss(alike, offsets=bags.offsets).mean()),
+        "log_likelihood_baseline": -float(count_loss(baseline, target, offsets=bags.offsets)),
         "expected_count_error": metrics.expected_count_error(logits, whole, offsets=bags.offsets),
         "calibration_error": metrics.count_calibration(logits, whole, offsets=bags.offsets).error,
     }

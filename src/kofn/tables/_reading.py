@@ -10,35 +10,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kofn import _checks
+from kofn import _require
 from kofn.tables._encoder import Floats, TableEncoder
-from kofn.tables._files import NotNumbersError, TableFile
+from kofn.tables._table_file import NotNumbersError, TableFile
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """What a table has beside its features.
+class RowMetadata:
+    """Bags and labels of the rows of a table: what it has beside its features.
 
     Attributes:
         rows: how many there are.
         bag_of: (rows,) number of each row's bag, from 0 in the order of first appearance; None without bags.
-        names: names of the bags.
+        bag_names: names of the bags.
         columns: other columns by name, as a Series; of a CSV as text.
     """
 
     rows: int
     bag_of: NDArray[np.int64] | None
-    names: list[Any]
+    bag_names: list[Any]
     columns: dict[str, Any]
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Rows of each bag."""
-        sizes: NDArray[np.int64] = np.bincount(self._bags(), minlength=len(self.names))
+        sizes: NDArray[np.int64] = np.bincount(self._bags(), minlength=len(self.bag_names))
         return sizes
 
     @property
-    def first(self) -> NDArray[np.int64]:
+    def first_rows(self) -> NDArray[np.int64]:
         """The first row of each bag."""
         first: NDArray[np.int64] = np.unique(self._bags(), return_index=True)[1]
         return first
@@ -49,13 +49,13 @@ class Side:
         return self.bag_of
 
 
-def read_side(file: TableFile, bag: str | None, others: Sequence[str] = ()) -> Side:
+def read_metadata(file: TableFile, bag: str | None, others: Sequence[str] = ()) -> RowMetadata:
     """Read the bags and other columns, and nothing else. Names of bags are kept once, not on every row.
 
     Raises:
         ValueError: a row without a bag.
     """
-    pandas = _checks.extra("pandas", "train")
+    pandas = _require.package("pandas", extra="train")
     columns = list(dict.fromkeys(([] if bag is None else [bag]) + list(others)))
     known: dict[Any, int] = {}
     numbers: list[NDArray[np.int64]] = []
@@ -75,7 +75,7 @@ def read_side(file: TableFile, bag: str | None, others: Sequence[str] = ()) -> S
             parts[name].append(frame[name])
         rows += len(frame)
     together = {name: pandas.concat(chunks, ignore_index=True) for name, chunks in parts.items()}
-    return Side(rows, None if bag is None else np.concatenate(numbers), list(known), together)
+    return RowMetadata(rows, None if bag is None else np.concatenate(numbers), list(known), together)
 
 
 def fit_encoder(file: TableFile, features: Sequence[str], *, max_categories: int) -> TableEncoder:
@@ -84,17 +84,17 @@ def fit_encoder(file: TableFile, features: Sequence[str], *, max_categories: int
     while True:
         encoder = TableEncoder(max_categories=max_categories)
         try:
-            with naming(file):
+            with naming_file(file):
                 return encoder.fit(file.chunks(features, text=text))
         except NotNumbersError as found:  # deep in a CSV: what looked like numbers is text after all
             text.add(found.column)
 
 
-def encoded(file: TableFile, encoder: TableEncoder, *, rows: int) -> Floats:
+def encode_table(file: TableFile, encoder: TableEncoder, *, rows: int) -> Floats:
     """All features of a table, (rows, features): one array, filled chunk by chunk."""
     matrix: Floats = np.empty((rows, len(encoder.feature_names)), np.float32)
     at = 0
-    with naming(file):
+    with naming_file(file):
         for frame in file.chunks(encoder.columns, text=encoder.categorical):
             encoder.transform(frame, out=matrix[at : at + len(frame)])
             at += len(frame)
@@ -102,7 +102,7 @@ def encoded(file: TableFile, encoder: TableEncoder, *, rows: int) -> Floats:
 
 
 @contextmanager
-def naming(file: TableFile) -> Iterator[None]:
+def naming_file(file: TableFile) -> Iterator[None]:
     """Errors about a column name the file too."""
     try:
         yield

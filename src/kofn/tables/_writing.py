@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from kofn import _checks
-from kofn.tables._files import PACKED, separator
+from kofn import _require
+from kofn.tables._table_file import PACKED, separator
 
 
 def check_output(path: str | os.PathLike[str]) -> Path:
@@ -44,28 +44,28 @@ def write_table(path: str | os.PathLike[str], chunks: Iterable[Mapping[str, Any]
         path: the file.
         chunks: dicts from names to arrays of one length.
     """
-    pandas = _checks.extra("pandas", "train")
+    pandas = _require.package("pandas", extra="train")
     target = check_output(path)
     packed = target.suffix if target.suffix in PACKED else ""
-    aside = target.with_name(f".{target.name}.{uuid4().hex[:8]}.new{packed}")
-    between = separator(target)
+    temporary = target.with_name(f".{target.name}.{uuid4().hex[:8]}.new{packed}")
+    delimiter = separator(target)
     rows = 0
     try:
         frames = (pandas.DataFrame(dict(chunk)) for chunk in chunks)
-        if between is None:
-            rows = _parquet(aside, frames)
+        if delimiter is None:
+            rows = _parquet(temporary, frames)
         else:
             for frame in frames:
-                frame.to_csv(aside, mode="a", sep=between, index=False, header=not rows)
+                frame.to_csv(temporary, mode="a", sep=delimiter, index=False, header=not rows)
                 rows += len(frame)
-        os.replace(aside, target)
+        os.replace(temporary, target)
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return rows
 
 
 def _parquet(path: Path, frames: Iterable[Any]) -> int:
-    arrow, parquet = _checks.extra("pyarrow", "train"), _checks.extra("pyarrow.parquet", "train")
+    arrow, parquet = _require.package("pyarrow", extra="train"), _require.package("pyarrow.parquet", extra="train")
     writer, rows = None, 0
     try:
         for frame in frames:

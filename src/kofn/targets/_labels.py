@@ -60,7 +60,7 @@ def from_proportions(
 
 
 def counts_of_proportions(
-    proportions: Tensor | float, sizes: Tensor | int, *, names: Sequence[Any] | None = None
+    proportions: Tensor | float, sizes: Tensor | int, *, noisy: bool = False, names: Sequence[Any] | None = None
 ) -> Tensor:
     """The number of positives that a proportion of a bag is, float64: whole where it is whole but for rounding.
 
@@ -70,11 +70,12 @@ def counts_of_proportions(
     Args:
         proportions: (...) or (b,) from 0 to 1, or one number for all bags.
         sizes: (...) or (b,) sizes of the bags, whole numbers, or one int.
+        noisy: whether noise was added to them, so that they may lie outside [0, 1].
         names: of the bags, for errors; by default their positions.
 
     Raises:
         TypeError: proportions that are no numbers.
-        ValueError: proportions outside [0, 1].
+        ValueError: proportions outside [0, 1], unless they are noisy.
 
     Examples:
         >>> import torch, kofn
@@ -86,7 +87,7 @@ def counts_of_proportions(
     given = torch.as_tensor(proportions, dtype=None if isinstance(proportions, Tensor) else torch.float64)
     shares = given.double()
     bag = _first((shares < 0) | (shares > 1) | shares.isnan())
-    if bag is not None:
+    if bag is not None and not noisy:
         raise ValueError(
             f"`proportions` must lie between 0 and 1; {_named(bag, names)} has {_at(shares, bag):g}. "
             f"Percentages are divided by 100 first."

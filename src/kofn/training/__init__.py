@@ -1,8 +1,7 @@
 """Training on bags with Lightning: one module, one data module, the paper's stopping rules, one call to fit."""
 
-from kofn.training import _needs  # noqa: F401  # first
-from kofn.training._data import CountData
-from kofn.training._fit import fit
+from kofn.training import _require_lightning  # noqa: F401  # first
+from kofn.training._data_module import CountData
 from kofn.training._module import CountModule
 from kofn.training._objectives import (
     BagObjective,
@@ -15,6 +14,7 @@ from kofn.training._objectives import (
     between,
 )
 from kofn.training._stopping import ByLoss, ByLossAndError, ByPrior, StoppingRule
+from kofn.training._trainer import fit
 
 __all__ = [
     "BagObjective",

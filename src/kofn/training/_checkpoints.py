@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 LAST = "last.ckpt"
 
 
-class WholeFiles(TorchCheckpointIO):
+class AtomicCheckpointIO(TorchCheckpointIO):
     """Checkpoints written aside in their own folder and renamed, read as tensors and plain values only.
 
     Lightning's own way is to write to the system's temporary folder and to move the file. From another file system a
@@ -23,9 +23,9 @@ class WholeFiles(TorchCheckpointIO):
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        aside = target.with_name(target.name + ".part")  # one name, so that what a kill leaves is written over
-        torch.save(checkpoint, aside)
-        os.replace(aside, target)
+        temporary = target.with_name(target.name + ".part")  # one name, so that what a kill leaves is written over
+        torch.save(checkpoint, temporary)
+        os.replace(temporary, target)
 
     def load_checkpoint(
         self, path: str | Path, map_location: Any = "cpu", weights_only: bool | None = None

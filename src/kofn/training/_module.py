@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from kofn import _checks
+from kofn import _require
 from kofn.batches import Batch
 from kofn.models import AttentionMIL
 from kofn.training._objectives import Objective
@@ -68,7 +68,7 @@ class CountModule(LightningModule):
         super().__init__()
         self.network, self.objective, self.rule = network, objective, rule or ByLoss()
         self.lr, self.weight_decay, self.l1, self.optimizer, self.seed = lr, weight_decay, l1, optimizer, seed
-        _checks.option("schedule", schedule, tuple(SCHEDULES))
+        _require.option("schedule", schedule, tuple(SCHEDULES))
         self.schedule = schedule
         self.identity = dict(identity or {})
         self.history: list[dict[str, float]] = []
@@ -76,7 +76,7 @@ class CountModule(LightningModule):
         self._best: dict[str, Tensor] = {}
         self._sums = torch.zeros(2, dtype=torch.float64)  # of training losses and of bags
         self._valid: Tensor | None = None  # of validation losses, of bags, and what the rule measures
-        self._judged: dict[str, float] = {}  # the validation of this epoch
+        self._validation: dict[str, float] = {}  # the validation of this epoch
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits (m,) of the instances of a batch, or (b,) of its bags from a network that pools; float32 at least."""
@@ -91,8 +91,8 @@ class CountModule(LightningModule):
     def training_step(self, batch: Batch, _: int) -> Tensor:
         losses = self.objective(self(batch), batch.labels, batch.offsets)
         loss = losses.mean()
-        bags = len(batch.labels) if batch.share else 0
-        self._sums = self._sums.to(loss.device) + _weighted(loss.detach(), bags)
+        n_bags = len(batch.labels) if batch.share else 0
+        self._sums = self._sums.to(loss.device) + _weighted(loss.detach(), n_bags)
         # Lightning averages over processes and accumulated batches; `share` asks for the sum.
         loss = loss * (batch.share * self.trainer.world_size * self.trainer.accumulate_grad_batches)
         return loss + self.l1 * self._absolute_weights() if self.l1 else loss
@@ -117,8 +117,8 @@ class CountModule(LightningModule):
         self._valid = None
         loss = float(sums[0] / sums[1])
         self._check_finite("validation", loss)
-        self._judged = {"val_loss": loss, "criterion": self.rule.criterion(loss, sums[2:])}
-        self._log(self._judged)
+        self._validation = {"val_loss": loss, "criterion": self.rule.criterion(loss, sums[2:])}
+        self._log(self._validation)
 
     def on_train_epoch_start(self) -> None:
         self._sums = torch.zeros_like(self._sums)
@@ -133,13 +133,13 @@ class CountModule(LightningModule):
         if not all(bool(p.isfinite().all()) for p in self.network.parameters()):  # a finite loss, but no finite slope
             self._check_finite("training", float("nan"))
         self._log({"train_loss": loss}, prog_bar=True)
-        if self._judged:
+        if self._validation:
             earlier = [entry["criterion"] for entry in self.history if "criterion" in entry]
-            if not earlier or self._judged["criterion"] < min(earlier):
+            if not earlier or self._validation["criterion"] < min(earlier):
                 self.best_epoch = self.current_epoch
                 self._best = {name: value.detach().clone() for name, value in self.network.state_dict().items()}
-        self.history.append({"epoch": self.current_epoch, "train_loss": loss} | self._judged)
-        self._judged = {}
+        self.history.append({"epoch": self.current_epoch, "train_loss": loss} | self._validation)
+        self._validation = {}
 
     def on_fit_end(self) -> None:
         if self._best:
@@ -161,11 +161,11 @@ class CountModule(LightningModule):
         checkpoint["kofn"] = {"best": self._best, "identity": self.identity}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        kept = checkpoint.get("kofn")
-        if kept is None:
+        saved = checkpoint.get("kofn")
+        if saved is None:
             raise ValueError("`checkpoint` must be of a CountModule; it is of another module. Choose an empty folder.")
-        _checks.same_fit(kept["identity"], self.identity)
-        self._best = kept["best"]
+        _require_same_fit(saved["identity"], self.identity)
+        self._best = saved["best"]
 
     # What travels with the weights, from a checkpoint and from processes that a strategy started.
 
@@ -193,9 +193,20 @@ class CountModule(LightningModule):
         return total
 
 
-def _weighted(loss: Tensor, bags: int) -> Tensor:
+def _require_same_fit(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """Require that a checkpoint is of this very fit."""
+    differ = [name for name in now if before.get(name) != now[name]]
+    if differ:
+        changed = ", ".join(f"{name} was {before.get(name)} and is {now[name]}" for name in differ)
+        raise ValueError(
+            f"`checkpoint` must be of the same fit; it is of another: {changed}. "
+            f"Choose an empty folder, or delete the checkpoint to start anew."
+        )
+
+
+def _weighted(loss: Tensor, n_bags: int) -> Tensor:
     """A sum of losses and how many they are, (2,) float64."""
-    return torch.stack([loss.double() * bags, torch.tensor(bags, dtype=torch.float64, device=loss.device)])
+    return torch.stack([loss.double() * n_bags, torch.tensor(n_bags, dtype=torch.float64, device=loss.device)])
 
 
 def one_logit(output: Tensor, instances: int) -> Tensor:

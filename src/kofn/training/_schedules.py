@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import cos, pi
 
-RISE = 0.3  # of the steps, as in Smith and Topin, Super-Convergence (2018)
+WARMUP = 0.3  # of the steps, as in Smith and Topin, Super-Convergence (2018)
 
 
 def constant(x: float) -> float:
@@ -34,7 +34,7 @@ def one_cycle(x: float) -> float:
         >>> [round(one_cycle(x), 3) for x in (0.0, 0.15, 0.3, 0.65, 1.0)]
         [0.0, 0.5, 1.0, 0.5, 0.0]
     """
-    return x / RISE if x < RISE else cosine((x - RISE) / (1 - RISE))
+    return x / WARMUP if x < WARMUP else cosine((x - WARMUP) / (1 - WARMUP))
 
 
 #: From the middle of a step, (t + 1/2) / T of T steps, to its share of the largest rate.

@@ -1,0 +1,178 @@
+"""What a column of labels means: two classes, or one number for each bag, repeated on its rows."""
+
+from __future__ import annotations
+
+from math import expm1, log
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from torch import Tensor
+
+from kofn.bags import Bags
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def as_array(values: Any) -> Any:
+    """A tensor as an array, from whatever device; anything else as it is."""
+    if not isinstance(values, Tensor):
+        return values
+    host = values.detach().cpu()
+    return host.float().numpy() if host.dtype == torch.bfloat16 else host.numpy()  # numpy has no bfloat16
+
+
+def rows_of(y: Any, rows: int, *, name: str = "y") -> Array:
+    """Labels to compare with a fitted estimator's, one for each row and none missing."""
+    labels = np.asarray(as_array(y))
+    if labels.ndim == 0 or len(labels) != rows:
+        raise ValueError(f"`{name}` must have an entry for each of the {rows} rows of X; got shape {labels.shape}.")
+    if any(label is None or label != label for label in labels.ravel().tolist()):
+        raise ValueError(f"`{name}` must not be NaN or None. Leave out bags without a label.")
+    return labels.ravel() if labels.shape == (rows, 1) else labels
+
+
+def known_classes(y: Array, classes: Array) -> NDArray[np.int64]:
+    """0 or 1 for each row, from labels of the two classes that were trained with."""
+    unknown = [label for label in np.unique(y).tolist() if label not in classes.tolist()]
+    if unknown:
+        raise ValueError(f"`y` must be one of the classes {classes.tolist()}; got {unknown[0]!r}.")
+    row: NDArray[np.int64] = (y == classes[1]).astype(np.int64)
+    return row
+
+
+def two_classes(y: Array) -> tuple[Array, NDArray[np.int64]]:
+    """The classes, smaller first, and each row's, 0 or 1.
+
+    Labels that are all 0 or all 1 are of the classes 0 and 1, of which one is missing: a bag label may well be.
+
+    Raises:
+        ValueError: three classes or more, numbers that are no classes, one class of another name.
+    """
+    check_classification_targets(y)
+    classes, row = np.unique(y, return_inverse=True)
+    if len(classes) > 2:
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is {type_of_target(y)}. "
+            f"`y` must have two values; got {len(classes)}."
+        )
+    if len(classes) == 1:
+        if y.dtype.kind not in "biuf" or classes[0] not in (0, 1):
+            raise ValueError(
+                f"`y` must have two classes; all {len(y)} rows have the class {classes[0]!r}. "
+                f"Labels 0 and 1 may be all the same."
+            )
+        row = np.full(len(y), int(classes[0]))
+        classes = np.array([0, 1], dtype=y.dtype)
+    return classes, row.astype(np.int64).ravel()
+
+
+def proportions(y: Array, *, together: bool, classes: Array | None = None) -> tuple[Array, NDArray[np.float64]]:
+    """The classes and each row's proportion: numbers from 0 to 1 as they are, other labels as their class 0 or 1.
+
+    Args:
+        y: (n,) labels.
+        together: some bag has more than one row, so that numbers beyond 0 and 1 would be counts or percentages.
+        classes: those that were trained with, if any.
+    """
+    numbers = y.dtype.kind in "biuf"
+    if numbers and ((y >= 0) & (y <= 1)).all() and (classes is None or together or classes.tolist() == [0, 1]):
+        whole = np.isin(y, (0, 1)).all()
+        if not (whole or together):
+            raise ValueError(
+                f"`y` has the proportion {y[~np.isin(y, (0, 1))][0]:g}, but without `groups` each row is a bag of its "
+                f"own, positive or not. Pass fit(X, y, groups=...); in a pipeline or a search, enable scikit-learn's "
+                f"metadata routing, or use kofn.estimators.search."
+            )
+        return np.array([0, 1], dtype=y.dtype if whole else np.int64), y.astype(np.float64)
+    if numbers and (together or (y.dtype.kind == "f" and len(np.unique(y)) > 2)):
+        outside = y[(y < 0) | (y > 1)]
+        rule = "proportions from 0 to 1" + ("" if together else ", or two classes")
+        raise ValueError(
+            f"Unknown label type: continuous. `y` must be {rule}; got {outside[0]:g}. "
+            f"Percentages are divided by 100; for counts say label='count'."
+        )
+    if classes is not None:
+        return classes, known_classes(y, classes).astype(np.float64)
+    if together and not numbers and len(np.unique(y.astype(str))) > 2:
+        raise ValueError(
+            f"`y` must be numbers, proportions from 0 to 1; got text such as {str(y[0])!r}. Of '37 %' make 0.37: "
+            f"y.str.rstrip(' %').astype(float) / 100 in pandas."
+        )
+    found, row = two_classes(y)
+    return found, row.astype(np.float64)
+
+
+def whole_counts(y: Array) -> NDArray[np.int64]:
+    """Counts, or bounds of counts, as int64."""
+    values = numbers(y)
+    if not (values == np.round(values)).all():
+        odd = values[values != np.round(values)].flat[0]
+        raise ValueError(
+            f"`y` must be whole counts; got {odd:g}. Proportions go with label='proportion', counts to which noise was "
+            f"added with noise=..."
+        )
+    return values.astype(np.int64)
+
+
+def numbers(y: Array) -> NDArray[np.float64]:
+    """Labels that are numbers, as float64."""
+    try:
+        return y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"`y` must be numbers; got {y.dtype}, the first {y.flat[0]!r}.") from None
+
+
+def bags_of(groups: Any, rows: int) -> Bags:
+    """Bags of the rows' groups; without groups each row is its own."""
+    if groups is None:
+        return Bags.from_sizes(np.ones(rows, dtype=np.int64))
+    bags = Bags.from_ids(groups, name="groups")
+    if len(bags.index) != rows:
+        raise ValueError(f"`groups` must name the bag of each of the {rows} rows; got {len(bags.index)} names.")
+    return bags
+
+
+def base_rate(sizes: Tensor, positive: Tensor) -> float:
+    """The rate p at which independent instances make as many bags positive as there are.
+
+        mean over bags of (1 - p)^n = 1 - share of positive bags = r
+
+    With p = 1 - e^-t the left side is the mean of e^-nt, which falls in t: it is e^-nt of some n between the smallest
+    and the largest bag, so that t lies between -log(r) / n of these two.
+
+    Examples:
+        >>> import torch
+        >>> rate = base_rate(torch.full((10,), 100), torch.arange(10) % 2)
+        >>> round(rate, 6), round(1 - 0.5 ** (1 / 100), 6)
+        (0.006908, 0.006908)
+    """
+    half = 0.5 / len(positive)  # a share that is 0 or 1 is only known to be near it
+    negative = min(max(1 - float(positive.double().mean()), half), 1 - half)
+    n = sizes.double()
+    low, high = -log(negative) / float(n.max()), -log(negative) / float(n.min())
+    t = low if low == high else brentq(lambda t: float(torch.exp(-n * t).mean()) - negative, low, high)
+    return -expm1(-t)
+
+
+def bag_weights(sample_weight: Any, bags: Bags) -> Array | None:
+    """The weight of each bag, from one that is repeated on its rows."""
+    if sample_weight is None:
+        return None
+    rows = numbers(rows_of(sample_weight, len(bags.index), name="sample_weight"))
+    weights: Array = bags.common(rows, name="sample_weight").numpy()
+    return weights
+
+
+def hold_out(strata: Tensor, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
+    """Positions to train on and to validate on: of each stratum the given fraction, rounded down, is held out."""
+    generator = torch.Generator().manual_seed(seed)
+    held = torch.zeros(len(strata), dtype=torch.bool)
+    for stratum in strata.unique():
+        members = (strata == stratum).nonzero().flatten()
+        order = members[torch.randperm(len(members), generator=generator)]
+        held[order[: int(fraction * len(members))]] = True
+    return (~held).nonzero().flatten(), held.nonzero().flatten()

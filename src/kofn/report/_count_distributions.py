@@ -1,0 +1,104 @@
+"""Exact distributions of counts, as a report needs them: of all bags, of a few in full, calibrated, the binomial."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kofn.bags import Bags
+from kofn.counts import CountDistribution
+from kofn.metrics import count_calibration
+from kofn.report._contents import BagDistribution, Binomial, Calibration, Numbers
+
+LEVELS = tuple(level / 20 for level in range(1, 20))
+PIT_BINS = 10
+MAX_SHOWN = 6  # distributions in a report
+
+
+def calibration(logits: Tensor, counts: Tensor, offsets: Tensor) -> Calibration:
+    """Coverage of central intervals, and where the counts fall in their distributions."""
+    seen = count_calibration(logits, counts, offsets=offsets, levels=LEVELS)
+    return Calibration(seen.levels, seen.coverage, seen.histogram(PIT_BINS), len(counts))
+
+
+def some_distributions(
+    names: Sequence[str], bags: Bags, after: Tensor, before: Tensor | None, counts: Tensor | None
+) -> list[BagDistribution]:
+    """Distributions of a few bags, spread over the known counts, or over the expected ones.
+
+    Args:
+        names: of all bags.
+        bags: all bags.
+        after: (m,) logits by bag, float64.
+        before: the same before training, or None.
+        counts: (b,) known counts, or None.
+    """
+    by = counts.double() if counts is not None else CountDistribution(after, offsets=bags.offsets).mean
+    order = by.argsort(stable=True)
+    steps = torch.linspace(0, len(order) - 1, min(MAX_SHOWN, len(order))).round().long()
+    chosen = order[steps].tolist()
+    return [bag_distribution(bag, names, bags, after, before, counts) for bag in chosen]
+
+
+def bag_distribution(
+    bag: int, names: Sequence[str], bags: Bags, after: Tensor, before: Tensor | None, counts: Tensor | None
+) -> BagDistribution:
+    """The distribution of one bag; arguments as for `some_distributions`."""
+    part = slice(int(bags.offsets[bag]), int(bags.offsets[bag + 1]))
+    known = None if counts is None else int(counts[bag])
+    return BagDistribution(
+        names[bag],
+        count_probabilities(after[part]),
+        None if before is None else count_probabilities(before[part]),
+        known,
+    )
+
+
+def count_probabilities(logits: Tensor) -> Numbers:
+    """P(S = 0..n) of one bag, (n + 1,)."""
+    probabilities: Numbers = CountDistribution(logits.double()).log_probs().exp().numpy()
+    return probabilities
+
+
+def binomial(
+    after: Tensor, before: Tensor | None, labelled: Tensor, mixture: float, size: int, *, n_bags: int = 12
+) -> Binomial:
+    """Distributions of the count in random bags of unlabelled instances, and the binomial.
+
+    Args:
+        after: (u,) logits of unlabelled instances.
+        before: the same before training, or None.
+        labelled: (p,) logits of the labelled positives.
+        mixture: fraction of positives among them.
+        size: instances in a bag.
+        n_bags: how many bags to draw, each without repetition; drawn the same every time.
+    """
+    size = min(size, len(after))
+    generator = torch.Generator().manual_seed(0)
+    draws = [torch.randperm(len(after), generator=generator)[:size] for _ in range(n_bags)]
+    odds = torch.logit(torch.tensor(mixture, dtype=torch.float64))
+    return Binomial(
+        mixture,
+        count_probabilities(odds.expand(size).contiguous()),
+        [count_probabilities(after[draw]) for draw in draws],
+        [] if before is None else [count_probabilities(before[draw]) for draw in draws],
+        labelled.sigmoid().numpy(),
+        after.sigmoid().numpy(),
+    )
+
+
+def initial_estimator(estimator: Any) -> Any:
+    """The same estimator with the network that its training started from; None if its seed is not known."""
+    seed = getattr(estimator, "seed_", None)
+    if seed is None:
+        return None
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = estimator._new_network(estimator.instance_shape_)
+    fresh = copy.copy(estimator)
+    fresh.network_ = network.eval()
+    return fresh

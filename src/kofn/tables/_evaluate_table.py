@@ -1,0 +1,75 @@
+"""Measure a model on a table with labels."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kofn.estimators import LLPClassifier, PUClassifier
+from kofn.tables._fit_table import class_labels
+from kofn.tables._label_columns import Column, binary, count_labels
+from kofn.tables._measures import measure, measure_rows
+from kofn.tables._reading import RowMetadata, encode_table, read_metadata
+from kofn.tables._table_file import TableFile
+from kofn.tables._table_model import TableModel
+
+
+def evaluate_rows(
+    model: TableModel, data: str | os.PathLike[str], *, truth: str, positive: str | None = None
+) -> dict[str, Any]:
+    """Measures of a model's rows against their true classes.
+
+    Args:
+        model: the model.
+        data: a table with its columns.
+        truth: the column of true classes.
+        positive: the value that means positive, if it is not 1, true or yes.
+
+    Raises:
+        FileNotFoundError, ValueError: bad input.
+    """
+    file = TableFile(data)
+    file.require_columns(truth, *model.encoder.columns)
+    metadata = read_metadata(file, None, [truth])
+    classes = binary(metadata.columns[truth], Column(file.path, truth), positive=positive)
+    logits = np.concatenate([part for part, _ in model.scores(file)])
+    return {"on": "rows", "rows": metadata.rows} | measure_rows(logits, classes)
+
+
+def evaluate_bags(
+    model: TableModel, data: str | os.PathLike[str], *, bag: str | None = None, label: str | None = None
+) -> dict[str, Any]:
+    """Measures of a model against labels such as it learned from.
+
+    Args:
+        model: the model.
+        data: a table with its columns, bags and labels.
+        bag: the column of bags; by default that of training.
+        label: the column, or two, of labels; by default that of training.
+
+    Raises:
+        FileNotFoundError, ValueError: bad input.
+    """
+    file = TableFile(data)
+    estimator = model.estimator
+    labels = model.labels if label is None else file.parse_columns(label)
+    of_rows = isinstance(estimator, PUClassifier)
+    bag_column = None if of_rows else bag or model.bag
+    file.require_columns(*labels, *([] if bag_column is None else [bag_column]), *model.encoder.columns)
+    metadata = read_metadata(file, bag_column, labels)
+    y = labels_as_trained(model, metadata, labels, file)
+    matrix = encode_table(file, model.encoder, rows=metadata.rows)
+    counted = {} if of_rows else {"bags": len(metadata.bag_names)}
+    return {"on": "labels", "rows": metadata.rows} | counted | measure(estimator, matrix, y, metadata.bag_of)
+
+
+def labels_as_trained(model: TableModel, metadata: RowMetadata, labels: list[str], file: TableFile) -> NDArray[Any]:
+    """Labels of the rows of a table, read as those of training were."""
+    estimator = model.estimator
+    if not isinstance(estimator, LLPClassifier):
+        return class_labels(estimator, metadata, labels, file, model.positive)
+    kind, noise, rounding = estimator.label, estimator.noise, estimator.rounding
+    return count_labels(metadata, labels, file.path, kind=kind, noise=noise, rounding=rounding)[0]

@@ -1,0 +1,191 @@
+"""What the label columns of a table say, checked with the file, the column and the bag at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from kofn import _require
+from kofn.tables._reading import RowMetadata
+from kofn.targets import Target, from_bounds, from_counts, from_proportions
+
+Kind = Literal["proportion", "count", "interval"]
+Array = NDArray[Any]
+TRUE, FALSE = ("true", "yes", "y", "t"), ("false", "no", "n", "f")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a file, to be named in an error."""
+
+    path: Any
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.path}, column {self.name!r}"
+
+
+def numbers(values: Any, where: Column) -> NDArray[np.float64]:
+    """A column as numbers, none missing; "37 %" is 0.37.
+
+    Raises:
+        ValueError: text, or a missing value.
+    """
+    result: NDArray[np.float64] = _to_numbers(values)
+    if np.isnan(result).any():
+        texts = values.astype(str).str.strip()
+        hundredths = _to_numbers(texts.str.removesuffix("%")) / 100
+        result = np.where(texts.str.endswith("%").to_numpy(), hundredths, result)
+    odd = np.flatnonzero(~np.isfinite(result))
+    if len(odd):
+        row = int(odd[0])
+        raise ValueError(
+            f"{where}: row {row + 1} has {_format_value(values.iloc[row])}, which must be a number, such as 0.37 or "
+            f"37 %. Correct it, or leave its bag out."
+        )
+    return result
+
+
+def binary(values: Any, where: Column, *, positive: str | None, missing: bool = False) -> NDArray[np.int64]:
+    """A column of two values as 0 and 1.
+
+    Args:
+        values: the column.
+        where: its name in errors.
+        positive: the value that means 1; by default 1 of 0 and 1, 1 of -1 and 1, true of true and false, yes of yes
+            and no.
+        missing: whether a missing value means 0; else it is an error.
+
+    Raises:
+        ValueError: other values; a missing one.
+    """
+    is_missing = values.isna().to_numpy()
+    if is_missing.any() and not missing:
+        raise ValueError(f"{where}: row {int(is_missing.argmax()) + 1} has no value. Leave such rows out.")
+    texts = values.astype(str).str.strip()
+    if positive is not None:
+        chosen = (texts == positive).to_numpy() & ~is_missing
+        if not chosen.any():
+            seen = ", ".join(repr(text) for text in texts[~is_missing].unique()[:5])
+            raise ValueError(f"{where} never has the value {positive!r} that --positive names; it has {seen}.")
+        return np.asarray(chosen, np.int64)
+    coded = _to_numbers(values)
+    lower = texts.str.lower()
+    coded = np.where(lower.isin(TRUE).to_numpy(), 1.0, np.where(lower.isin(FALSE).to_numpy(), 0.0, coded))
+    coded[is_missing] = 0.0
+    odd = np.flatnonzero(~np.isin(coded, (-1.0, 0.0, 1.0)))
+    if len(odd) or {-1.0, 0.0} <= set(np.unique(coded[~is_missing])):
+        example = values.iloc[int(odd[0])] if len(odd) else "-1, 0 and 1"
+        raise ValueError(
+            f"{where} must have two values, 0 and 1; it has {_format_value(example)}. Say which value is the positive "
+            f"one: --positive VALUE."
+        )
+    return np.asarray(coded == 1.0, np.int64)
+
+
+def bag_values(values: Array, metadata: RowMetadata, where: Column) -> Array:
+    """The value of each bag, from the one that all its rows repeat: (rows, ...) to (bags, ...).
+
+    Raises:
+        ValueError: a bag with two.
+    """
+    of_bag: Array = values[metadata.first_rows]
+    differ = (values != of_bag[metadata.bag_of]).reshape(len(values), -1).any(1)
+    if differ.any():
+        row = int(differ.argmax())
+        bag = int(metadata.bag_of[row]) if metadata.bag_of is not None else 0
+        one, other = np.atleast_1d(of_bag[bag]).tolist(), np.atleast_1d(values[row]).tolist()
+        raise ValueError(
+            f"{where}: bag {metadata.bag_names[bag]!r} has two labels, {_format_labels(one)} and "
+            f"{_format_labels(other)} (row {row + 1}). A label says something of its whole bag, and all rows of "
+            f"the bag repeat it."
+        )
+    return of_bag
+
+
+def count_labels(
+    metadata: RowMetadata, columns: list[str], path: Any, *, kind: str | None, noise: Any, rounding: Any
+) -> tuple[Array, Kind]:
+    """The label of each row's bag for `LLPClassifier`, and of what kind it is.
+
+    Args:
+        metadata: the label columns and the bags.
+        columns: names of the label columns, two for an interval.
+        path: of the file, for errors.
+        kind: "proportion", "count" or "interval"; None where the values tell.
+        noise: the law of the noise that was added, or None.
+        rounding: as for `LLPClassifier`.
+
+    Raises:
+        ValueError: labels that their bags cannot have; two in one bag; values that may be of two kinds.
+    """
+    if kind is not None:
+        _require.option("--label-kind", kind, ("proportion", "count", "interval"))
+    interval = len(columns) == 2
+    if len(columns) > 2 or (kind is not None and interval != (kind == "interval")):
+        raise ValueError(
+            f"--label must name one column, or two for an interval, --label LOW,HIGH; got {', '.join(columns)}."
+        )
+    where = Column(path, ",".join(columns))
+    y = np.column_stack([numbers(metadata.columns[name], Column(path, name)) for name in columns])
+    labels = bag_values(y, metadata, where)
+    if interval:
+        _require_possible(partial(from_bounds, torch.from_numpy(labels)), metadata, where)
+        return y, "interval"
+    found: Kind = "count" if kind == "count" else "proportion"
+    if kind is None:
+        found = "count" if noise is not None else _infer_kind(labels[:, 0], metadata, where)
+    if noise is None:
+        values = torch.from_numpy(labels[:, 0])
+        as_target = partial(from_counts if found == "count" else partial(from_proportions, rounding=rounding), values)
+        _require_possible(as_target, metadata, where)
+    return y[:, 0], found
+
+
+def _require_possible(target: Callable[..., Target], metadata: RowMetadata, where: Column) -> None:
+    """Require labels that their bags can have: what `kofn.targets` says of them, with the file and the column."""
+    try:
+        target(torch.from_numpy(metadata.sizes), names=metadata.bag_names)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _infer_kind(labels: Array, metadata: RowMetadata, where: Column) -> Kind:
+    """Whether labels are proportions or counts."""
+    whole = labels == np.round(labels)
+    if (whole & (labels > 1)).any() and whole.all():
+        if labels.max() <= 100 < metadata.sizes.min():  # as counts they would pass, and teach something else
+            raise ValueError(
+                f"{where} has whole numbers up to {labels.max():g}, and every bag has more than 100 rows: counts or "
+                f"percentages? Say --label-kind count, or divide by 100 (or write the sign: 37 %)."
+            )
+        return "count"
+    if (labels <= 1).all() and (not whole.all() or (metadata.sizes == 1).all()):
+        return "proportion"
+    if whole.all():
+        raise ValueError(
+            f"{where} has only 0 and 1, which may be counts or proportions. Say --label-kind count or "
+            f"--label-kind proportion."
+        )
+    return "proportion"  # which says what is wrong with it
+
+
+def _to_numbers(values: Any) -> NDArray[np.float64]:
+    """Numbers, NaN for all else."""
+    pandas = _require.package("pandas", extra="train")
+    result: NDArray[np.float64] = pandas.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    return result.copy()
+
+
+def _format_value(value: Any) -> str:
+    return "no value" if value is None or value != value else repr(value) if isinstance(value, str) else f"{value}"
+
+
+def _format_labels(values: list[Any]) -> str:
+    return " to ".join(f"{value:g}" for value in values)

@@ -1,0 +1,184 @@
+"""Tables on disk, CSV and Parquet: their columns at once, their rows in chunks."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kofn import _require
+
+CHUNK = 65536  # rows in memory beside the encoded matrix
+GUESS = 10000  # rows of a CSV from which the types of its columns are first guessed
+
+SUFFIXES = {".csv": ",", ".tsv": "\t", ".parquet": None, ".pq": None}
+PACKED = (".gz",)
+
+
+class NotNumbersError(ValueError):
+    """A column that was numbers so far, and has something else."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__(
+            f"column {column!r} must be numbers, as it was in training; it has text. Correct it, or leave it empty "
+            f"where the number is not known."
+        )
+        self.column = column
+
+
+class TableFile:
+    """A CSV or Parquet file whose columns are known and whose rows are not yet read.
+
+    Args:
+        path: by its extension a CSV (.csv, .tsv, also packed as .csv.gz) or Parquet file (.parquet, .pq).
+
+    Attributes:
+        path: as given.
+        columns: names of its columns.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: another extension; an empty or broken file; a CSV without commas.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.separator = separator(self.path)
+        if not self.path.exists():
+            raise FileNotFoundError(f"{self.path}: there is no such file{_similar_file(self.path)}. Check the path.")
+        if self.path.is_dir():
+            raise ValueError(f"{self.path} is a folder; a table is one file. Name a file in it.")
+        if not self.path.stat().st_size:
+            raise ValueError(f"{self.path} is empty. It needs a header and rows.")
+        self.columns = self._columns()
+        other = next((sign for sign in ";\t|" if self.separator == "," and sign in "".join(self.columns[:1])), None)
+        if other is not None and len(self.columns) == 1:
+            raise ValueError(
+                f"{self.path} has fields with {other!r} between them; a .csv has commas. Convert it once: python -c "
+                f"\"import pandas; pandas.read_csv('{self.path}', sep={other!r}, decimal=',').to_csv('converted.csv', "
+                f'index=False)" (leave decimal out if numbers have a point).'
+            )
+
+    def require_columns(self, *names: str) -> None:
+        """Require that the columns are there; nothing but the header is read for it."""
+        for name in names:
+            if name not in self.columns:
+                more = f" and {len(self.columns) - 12} more" if len(self.columns) > 12 else ""
+                shown = ", ".join(self.columns[:12]) + more
+                close = difflib.get_close_matches(name, self.columns, n=1)
+                cure = f"Did you mean {close[0]!r}?" if close else "Check the name."
+                raise ValueError(f"{self.path} has no column {name!r}. {cure} Its columns are: {shown}.")
+
+    def parse_columns(self, text: str) -> list[str]:
+        """Columns from a list with commas; a column whose own name has a comma is itself."""
+        names = [text] if text in self.columns else [name.strip() for name in text.split(",") if name.strip()]
+        self.require_columns(*names)
+        return names
+
+    def text_columns(self, columns: Sequence[str]) -> set[str]:
+        """Columns of a CSV that are text by its first rows; of Parquet none: its types are known."""
+        if self.separator is None:
+            return set()
+        with self._readable():
+            head = next(self._csv(columns, (), GUESS), None)
+        return {name for name in columns if head is not None and len(head) and head[name].dtype.kind not in "iuf"}
+
+    def chunks(self, columns: Sequence[str], *, text: Collection[str] = (), rows: int = CHUNK) -> Iterator[Any]:
+        """The rows as DataFrames of these columns, some rows at a time.
+
+        Args:
+            columns: the only ones that are kept.
+            text: those that a CSV is to give as text, as they stand there.
+            rows: in a chunk.
+
+        Raises:
+            NotNumbersError: a column of a CSV that is not in `text` and neither is all numbers.
+            ValueError: a broken file; one without rows.
+        """
+        some = False
+        with self._readable():
+            for frame in self._parquet(columns, rows) if self.separator is None else self._csv(columns, text, rows):
+                some = some or len(frame) > 0
+                if self.separator is not None and len(frame):
+                    _all_numbers(frame, [name for name in columns if name not in text])
+                yield frame
+        if not some:
+            raise ValueError(f"{self.path} has a header and no rows. There is nothing to read.")
+
+    def _columns(self) -> list[str]:
+        with self._readable():
+            if self.separator is None:
+                return list(_require.package("pyarrow.parquet", extra="train").read_schema(self.path).names)
+            pandas = _require.package("pandas", extra="train")
+            return list(pandas.read_csv(self.path, sep=self.separator, nrows=0).columns)
+
+    def _parquet(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+        # Without pre-buffering, which would hold the whole file; buffers of one row group are enough.
+        with _require.package("pyarrow.parquet", extra="train").ParquetFile(self.path, pre_buffer=False) as file:
+            for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
+                yield batch.to_pandas()[list(columns)]
+
+    def _csv(self, columns: Sequence[str], text: Collection[str], rows: int) -> Iterator[Any]:
+        pandas = _require.package("pandas", extra="train")
+        # No `usecols`: with it pandas cuts rows with too many fields in silence. The others are gone with their chunk.
+        reader = pandas.read_csv(
+            self.path,
+            sep=self.separator,
+            dtype={name: str for name in columns if name in text},
+            chunksize=rows,
+            low_memory=False,  # one type for a column in a chunk
+        )
+        with reader:
+            for frame in reader:
+                if not isinstance(frame.index, pandas.RangeIndex):  # pandas would take the first fields for names
+                    raise ValueError("rows have more fields than the header has names")
+                yield frame[list(columns)]
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Errors of the parsers name the file and the cure."""
+        try:
+            yield
+        except (NotNumbersError, FileNotFoundError):
+            raise
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{self.path} must be text in UTF-8; byte {error.start} is not. Convert it once, of a Windows program "
+                f"most likely so: iconv -f WINDOWS-1252 -t UTF-8 {self.path} > converted.csv"
+            ) from None
+        except (ValueError, OSError) as error:
+            kind = "Parquet" if self.separator is None else "CSV"
+            reason = " ".join(str(error).split()).rstrip(".")
+            raise ValueError(f"{self.path} cannot be read as {kind}: {reason}. Check the file.") from error
+
+
+def _all_numbers(frame: Any, columns: Sequence[str]) -> None:
+    # Truth values are text too: True and TRUE are one truth value, and would be two categories where one is missing.
+    for name in columns:
+        if frame[name].dtype.kind not in "iuf":
+            raise NotNumbersError(name)
+
+
+def separator(path: Path) -> str | None:
+    """What is between the fields of a CSV of this name; None for Parquet.
+
+    Raises:
+        ValueError: another extension.
+    """
+    plain = path.with_suffix("") if path.suffix in PACKED else path
+    suffix = plain.suffix.lower()
+    if suffix not in SUFFIXES or (path.suffix in PACKED and SUFFIXES[suffix] is None):
+        raise ValueError(f"{path} must end in .csv, .tsv (also .gz) or .parquet, which says what kind of table it is.")
+    return SUFFIXES[suffix]
+
+
+def _similar_file(path: Path) -> str:
+    """A file of a similar name in the same folder."""
+    try:
+        close = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
+    except OSError:
+        return ""
+    return f"; {path.with_name(close[0])} is there" if close else ""

@@ -1,0 +1,115 @@
+"""A classifier and the table that it was trained on: what is needed to read another table with the same columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kofn._model_folder import read_model, require_replaceable
+from kofn.estimators import load
+from kofn.estimators._saving import save
+from kofn.tables._encoder import TableEncoder
+from kofn.tables._reading import naming_file
+from kofn.tables._table_file import TableFile
+
+Task = Literal["llp", "mil", "pu"]
+
+
+@dataclass(frozen=True, eq=False)
+class TableModel:
+    """A fitted estimator that reads tables.
+
+    Attributes:
+        estimator: `LLPClassifier`, `MILClassifier` or `PUClassifier`, fitted.
+        encoder: from columns to its features.
+        task: "llp", "mil" or "pu".
+        bag: name of the column of bags; None for "pu".
+        labels: names of the columns of labels, two for intervals.
+        positive: the label's value that means positive, if it is not 1, true or yes.
+        data: facts about the training data: file, rows, bags, columns.
+        validation: measures on the held-out bags, or on all if none were held out; see "on".
+        seconds: that training took.
+    """
+
+    estimator: Any
+    encoder: TableEncoder
+    task: Task
+    bag: str | None
+    labels: list[str]
+    positive: str | None = None
+    data: dict[str, Any] = field(default_factory=dict)
+    validation: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one model folder, which appears whole or not at all.
+
+        The estimator alone is read from it by its own `load`.
+        """
+        table = {
+            "encoder": self.encoder.to_facts(),
+            "task": self.task,
+            "bag": self.bag,
+            "labels": list(self.labels),
+            "positive": self.positive,
+            "data": self.data,
+            "validation": self.validation,
+            "seconds": self.seconds,
+        }
+        save(self.estimator, Path(path), extra={"table": table})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TableModel:
+        """Read a folder that `save` wrote.
+
+        Raises:
+            FileNotFoundError, ValueError: no such model; one that was not trained on a table; altered or cut files.
+        """
+        estimator = load(os.fspath(path))
+        extra: Any = read_model(path).facts.get("extra", {})
+        if "table" not in extra:
+            raise ValueError(
+                f"{path} was saved from Python, without the columns of a table. Use it there: "
+                f"kofn.estimators.load({os.fspath(path)!r}); or train it with kofn fit."
+            )
+        table = dict(extra["table"])
+        return cls(estimator, TableEncoder.from_facts(table.pop("encoder")), **table)
+
+    def scores(
+        self, file: TableFile, *, other_columns: Sequence[str] = ()
+    ) -> Iterator[tuple[NDArray[np.float64], Any]]:
+        """Log-odds of the rows of a table, chunk by chunk, and a DataFrame of the columns `other_columns`.
+
+        Raises:
+            ValueError: a column that is missing or of another kind.
+        """
+        file.require_columns(*self.encoder.columns)
+        columns = list(dict.fromkeys([*self.encoder.columns, *other_columns]))
+        with naming_file(file):
+            for frame in file.chunks(columns, text=set(columns) - set(self.encoder.numeric)):
+                yield self.estimator.decision_function(self.encoder.transform(frame)), frame[list(other_columns)]
+
+
+def check_model_target(path: str | os.PathLike[str]) -> None:
+    """Raise ValueError unless a model may be written to `path`: there is nothing, or a model that it replaces.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from kofn.tables import check_model_target
+        >>> with TemporaryDirectory() as folder:
+        ...     check_model_target(Path(folder) / "model")  # nothing there: well and good
+        ...     _ = (Path(folder) / "notes.txt").write_text("mine")
+        ...     try:
+        ...         check_model_target(folder)
+        ...     except ValueError:
+        ...         print("not a model, so it is not replaced")
+        not a model, so it is not replaced
+    """
+    require_replaceable(Path(os.path.realpath(path)))
