@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -81,7 +80,7 @@ class CountDistribution:
         """Number of instances in each bag, int64, of `shape`."""
         return self.instance_layout.sizes
 
-    @cached_property
+    @property
     def count_layout(self) -> Layout:
         """How `log_probs` lays out the counts 0, ..., n of each bag, and sums over them."""
         return self.instance_layout.of_counts()

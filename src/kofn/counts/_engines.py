@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from kofn.counts import _native_engine, _native_library, _operators, _torch_engine
 from kofn.counts._backend import backend
@@ -36,7 +37,35 @@ class Engine(Protocol):
 def engine_for(*tensors: Tensor | None) -> Engine:
     """The C++ core where it can look at the tensors, torch everywhere else; operators while a graph is compiled."""
     if torch.compiler.is_compiling():
-        return _operators
+        # An operator has no forward-mode derivative, and none of the second order: in silence, its tangent would be
+        # zero. There the graph breaks, and the engine runs as it is; under fullgraph=True that is an error.
+        transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+        return _OutsideGraph() if transformed else _operators
+    return _eager_engine(*tensors)
+
+
+class _OutsideGraph:
+    """The engine as it is, from inside a compiled function: the graph breaks around it, the program does not."""
+
+    def log_interval(self, *args: Any) -> Any:
+        return torch.compiler.disable(_ask)("log_interval", *args)
+
+    def log_likelihood(self, *args: Any) -> Any:
+        return torch.compiler.disable(_ask)("log_likelihood", *args)
+
+    def log_probs(self, *args: Any) -> Any:
+        return torch.compiler.disable(_ask)("log_probs", *args)
+
+    def posteriors(self, *args: Any) -> Any:
+        return torch.compiler.disable(_ask)("posteriors", *args)
+
+
+def _ask(question: str, *args: Any) -> Any:
+    engine = _eager_engine(*(part for part in args if isinstance(part, Tensor)))
+    return getattr(engine, question)(*args)
+
+
+def _eager_engine(*tensors: Tensor | None) -> Engine:
     if backend() == "native" and _native_library.takes(*tensors):
         return _native_engine
     return _torch_engine

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from numbers import Integral, Real
 
 import torch
@@ -157,7 +156,7 @@ class Dense(Layout):
         self.shape, self.length, self.device = tuple(shape[:-1]), shape[-1], device
         self._absent = None if mask is None else ~mask
 
-    @cached_property
+    @property
     def sizes(self) -> Tensor:
         if self._absent is None:
             return torch.tensor(self.length, device=self.device).expand(self.shape)
@@ -202,22 +201,25 @@ class Ragged(Layout):
     def __init__(self, length: int, device: torch.device, offsets: Tensor) -> None:
         self.shape, self.length, self.device = (len(offsets) - 1,), length, device
         self.offsets = offsets
+        self._owner_if_made: Tensor | None = None  # not functools.cached_property, whose lock no compiler can trace
 
-    @cached_property
+    @property
     def sizes(self) -> Tensor:
         return self.offsets.diff().to(self.device)
 
-    @cached_property
+    @property
     def longest(self) -> int:
         if torch.compiler.is_compiling():
             return self.length
         return int(self.offsets.diff().max()) if self.shape[0] else 0
 
-    @cached_property
+    @property
     def _owner(self) -> Tensor:
         """The bag of each entry, (m,): how many bags end before it. No shape here depends on values."""
-        ends = self.offsets[1:].to(self.device)
-        return torch.bucketize(torch.arange(self.length, device=self.device), ends, right=True)
+        if self._owner_if_made is None:
+            ends = self.offsets[1:].to(self.device)
+            self._owner_if_made = torch.bucketize(torch.arange(self.length, device=self.device), ends, right=True)
+        return self._owner_if_made
 
     def present(self, values: Tensor, fill: float) -> Tensor:
         return values

@@ -31,15 +31,15 @@ class OneOf(Target):
     allowed: Tensor | Collection[int]
 
     def loss(self, dist: CountDistribution) -> Tensor:
-        allowed = self.allowed
+        allowed, counts = self.allowed, dist.count_layout
         if not isinstance(allowed, Tensor):
             allowed = torch.tensor(tuple(allowed) or (-1,), device=dist.logits.device)
         if allowed.dtype != torch.bool:
             columns = allowed.shape[-1] if allowed.dim() else 1
-            allowed = dist.count_layout.mark(dist.instance_layout.whole_numbers("allowed", allowed, columns=(columns,)))
+            allowed = counts.mark(dist.instance_layout.whole_numbers("allowed", allowed, columns=(columns,)))
         log_probs = dist.double().log_probs()
         allowed = _require_each_count("allowed", allowed, log_probs, dist)
-        return -dist.count_layout.logsumexp(log_probs.masked_fill(~allowed, -torch.inf)).to(dist.logits.dtype)
+        return -counts.logsumexp(log_probs.masked_fill(~allowed, -torch.inf)).to(dist.logits.dtype)
 
 
 @dataclass(frozen=True, eq=False)
