@@ -19,8 +19,14 @@ CASES = {
     "typo in a feature": ("fit llp t.csv --bag bag --label count --features X,colour -o m", "no column 'X'"),
     "typo in a drop": ("fit llp t.csv --bag bag --label count --drop color -o m", "Did you mean 'colour'?"),
     "bag with two labels": ("fit llp two.csv --bag bag --label count -o m", "bag 'b000' has two labels"),
-    "proportion 1.2": ("fit llp above.csv --bag bag --label proportion -o m", "bag 'b000' has the proportion 1.2"),
-    "count above size": ("fit llp above.csv --bag bag --label count -o m", "bag 'b000' has 4 rows and the count 5"),
+    "proportion 1.2": (
+        "fit llp above.csv --bag bag --label proportion -o m",
+        "column 'proportion': `proportions` must lie between 0 and 1; bag 'b000' has 1.2",
+    ),
+    "count above size": (
+        "fit llp above.csv --bag bag --label count -o m",
+        "bag 'b000' has 4 instances and the count 5",
+    ),
     "empty file": ("fit llp empty.csv --bag bag --label count -o m", "empty.csv is empty"),
     "header only": ("fit llp header.csv --bag bag --label count -o m", "header.csv has a header and no rows"),
     "bag is a feature": ("fit llp t.csv --bag bag --label count --features x,bag -o m", "cannot be a feature"),

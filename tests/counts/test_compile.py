@@ -15,6 +15,8 @@ from torch.func import grad, hessian, jvp, vmap
 import kofn
 from kofn import losses
 
+# torch's own: it makes an instance of a function class while it traces the rule for vmap.
+pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 COUNTS = torch.tensor([1, 3, 5])
 
 
@@ -25,9 +27,11 @@ def logits(*shape: int, seed: int = 0) -> Tensor:
 @pytest.fixture(autouse=True)
 def fresh_compiler() -> Iterator[None]:
     torch.compiler.reset()
+    # The compiler turns the validation of torch.distributions off, which it cannot trace, when it is first used, and for
+    # the whole process: other tests want it.
+    torch.distributions.Distribution.set_default_validate_args(False)
     yield
     torch.compiler.reset()
-    # The compiler turns the validation of torch.distributions off for the whole process: other tests want it.
     torch.distributions.Distribution.set_default_validate_args(True)
 
 
@@ -185,7 +189,9 @@ def test_a_forward_mode_derivative_of_a_whole_graph_raises() -> None:
 def test_a_second_derivative_of_a_whole_graph_raises(function: Callable[[Tensor], Tensor], backend: str) -> None:
     x = logits(3, 6).requires_grad_()
     value = torch.compile(function, backend=backend, fullgraph=True)(x)
-    with pytest.raises((NotImplementedError, RuntimeError), match="first derivatives|double backward|not have been used"):
+    with pytest.raises(
+        (NotImplementedError, RuntimeError), match="first derivatives|double backward|not have been used"
+    ):
         (slope,) = torch.autograd.grad(value, x, create_graph=True)
         torch.autograd.grad((slope**2).sum(), x)
 

@@ -190,6 +190,17 @@ def test_results_have_the_dtype_of_the_logits() -> None:
         assert dist.mode.dtype == dist.quantile(0.3).dtype == torch.int64
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_sum_over_bags(layout: Callable[[list[Tensor]], CountDistribution]) -> None:
+    each = [torch.tensor([1.0, 2.0]).double(), torch.zeros(0).double(), torch.tensor([3.0, -4.0, 5.0]).double()]
+    dist = layout(each)
+    instances: kofn.counts.Layout = dist.instance_layout
+    assert instances.sum(dist.logits).tolist() == [3.0, 0.0, 4.0]
+    assert instances.max(dist.logits).tolist() == [2.0, -math.inf, 5.0]
+    assert dist.count_layout.sum(dist.log_probs().exp()).tolist() == pytest.approx([1, 1, 1])
+    assert instances.longest in (3, 4)  # the masked tensor is wider than its bags
+
+
 def test_repr() -> None:
     assert repr(CountDistribution(torch.zeros(2, 3))) == "CountDistribution(dense, shape=(2,), dtype=torch.float32)"
     offsets = torch.tensor([0, 1, 3])

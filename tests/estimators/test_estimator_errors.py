@@ -72,7 +72,7 @@ def changed(values: Any, row: int, to: Any, dtype: Any = None) -> Any:
             X,
             np.full(48, 0.3),
             GROUPS,
-            "`y` must be a whole count of the bag; bag 0 has 4 instances and proportion 0.3",
+            "`y`: a proportion must be a whole count of its bag: bag 0 has 4 instances and the proportion 0.3",
         ),
         ({}, X, np.full(48, 0.3), None, r"without `groups` each row is a bag of its own.*metadata routing"),
         ({}, X, np.resize(["a", "b", "c"], 48), None, "Only binary classification is supported"),
@@ -82,15 +82,45 @@ def changed(values: Any, row: int, to: Any, dtype: Any = None) -> Any:
             X,
             COUNTS + 4,
             GROUPS,
-            "`y` must be a count from 0 to the bag's size; bag 0 has 4 instances",
+            "`y`: a count must be a whole number from 0 to the size of its bag: bag 0 has 4 instances",
         ),
-        ({"label": "count"}, X, COUNTS - 5, GROUPS, "`y` must be a count from 0 to the bag's size"),
+        (
+            {"label": "count"},
+            X,
+            COUNTS - 5,
+            GROUPS,
+            "`y`: a count must be a whole number from 0 to the size of its bag",
+        ),
         ({"label": "count"}, X, COUNTS + 0.5, GROUPS, "`y` must be whole counts; got .*noise="),
         ({"label": "count"}, X, np.full(48, "many"), GROUPS, "`y` must be numbers; got"),
-        ({"label": "interval"}, X, COUNTS, GROUPS, r"`y` must be bounds, shape \(n, 2\)"),
-        ({"label": "interval"}, X, np.stack([COUNTS] * 3, 1), GROUPS, r"`y` must be bounds, shape \(n, 2\)"),
-        ({"label": "interval"}, X, np.tile([3, 2], (48, 1)), GROUPS, r"`y` must be an interval, low first.*\[3, 2\]"),
-        ({"label": "interval"}, X, np.tile([5, 7], (48, 1)), GROUPS, "that a count from 0 to the bag's size can meet"),
+        (
+            {"label": "interval"},
+            X,
+            COUNTS,
+            GROUPS,
+            r"`y`: `bounds` must be a lower and an upper one for each bag, \(b, 2\)",
+        ),
+        (
+            {"label": "interval"},
+            X,
+            np.stack([COUNTS] * 3, 1),
+            GROUPS,
+            r"`y`: `bounds` must be a lower and an upper one for each bag, \(b, 2\)",
+        ),
+        (
+            {"label": "interval"},
+            X,
+            np.tile([3, 2], (48, 1)),
+            GROUPS,
+            "`y`: bounds must be whole counts, the lower one first.*bounds 3 and 2",
+        ),
+        (
+            {"label": "interval"},
+            X,
+            np.tile([5, 7], (48, 1)),
+            GROUPS,
+            "that a bag of that size can have: bag 0 has 4 instances and the bounds 5 and 7",
+        ),
         ({"label": "interval"}, X, np.tile([0.5, 2], (48, 1)), GROUPS, "`y` must be whole counts; got 0.5"),
         (
             {"label": "interval", "noise": "normal:1"},
@@ -277,7 +307,7 @@ class Fail(Callback):
 def test_a_failed_fit_leaves_the_one_before() -> None:
     model = kofn.LLPClassifier(**QUICK).fit(X, np.array(["a", "b"])[TASK.truth])
     before = model.decision_function(X)
-    with pytest.raises(ValueError, match="`y` must be a whole count"):
+    with pytest.raises(ValueError, match="a proportion must be a whole count"):
         model.fit(X, np.full(48, 0.3), groups=GROUPS)
     with pytest.raises(RuntimeError, match="no disk"):
         model.set_params(warm_start=True, trainer={"callbacks": [Fail()]}).fit(X, TASK.truth)

@@ -126,7 +126,9 @@ def test_without_routing_groups_do_not_arrive_and_that_is_said() -> None:
 def test_a_split_that_cuts_bags_is_noticed() -> None:
     y = np.bincount(ODD, TASK.truth[:48]) / np.bincount(ODD)
     grid = GridSearchCV(kofn.LLPClassifier(**QUICK), {"lr": [0.1]}, cv=KFold(3), error_score="raise")
-    with pytest.raises(ValueError, match=r"`y` must be a whole count of the bag; .* split by groups \(GroupKFold\)"):
+    with pytest.raises(
+        ValueError, match=r"a proportion must be a whole count of its bag: .* keep bags whole \(GroupKFold\)"
+    ):
         grid.fit(X[:48], y[ODD], groups=ODD)
 
 

@@ -70,11 +70,26 @@ def test_intervals() -> None:
     ("values", "bags", "options", "message"),
     [
         ([0.5, 0.25, 1.0], [0, 0, 1], {}, r"t.csv, column 'y': bag 'bag0' has two labels, 0.5 and 0.25 \(row 2\)"),
-        ([0.5, 0.5, 1.2], [0, 0, 1], {}, "bag 'bag1' has the proportion 1.2, which must lie between 0 and 1"),
-        ([3, 3, 1], [0, 0, 1], {}, "bag 'bag0' has 2 rows and the count 3.*divide percentages by 100"),
+        (
+            [0.5, 0.5, 1.2],
+            [0, 0, 1],
+            {},
+            "t.csv, column 'y': `proportions` must lie between 0 and 1; bag 'bag1' has 1.2",
+        ),
+        (
+            [3, 3, 1],
+            [0, 0, 1],
+            {},
+            "column .*a count must be a whole number.*bag 'bag0' has 2 instances and the count 3.*percentages are no counts",
+        ),
         (["3 %%", "3 %%", 1], [0, 0, 1], {}, "row 1 has '3 %%', which must be a number, such as 0.37 or 37 %"),
-        ([1.5, 1.5, 1], [0, 0, 1], {"kind": "count"}, "the count 1.5, which must be a whole number from 0 to 2"),
-        ([0.3, 0.3, 1], [0, 0, 1], {}, "would be 0.6 positives, no whole number.*--rounding"),
+        (
+            [1.5, 1.5, 1],
+            [0, 0, 1],
+            {"kind": "count"},
+            "a count must be a whole number from 0 to the size of its bag: bag 'bag0' has 2 instances and the count 1.5",
+        ),
+        ([0.3, 0.3, 1], [0, 0, 1], {}, "would be 0.6 positives.*rounding='nearest'"),
         ([1, 1, 0], [0, 0, 1], {}, "only 0 and 1, which may be counts or proportions.*--label-kind"),
         (["a", "a", 0], [0, 0, 1], {}, "row 1 has 'a', which must be a number"),
         ([None, None, 0.0], [0, 0, 1], {}, "row 1 has no value"),
@@ -100,7 +115,7 @@ def test_labels_that_are_refused(values: list[Any], bags: list[int], options: di
 
 @pytest.mark.parametrize("bounds", [([2, 2], [1, 1]), ([3, 3], [4, 4]), ([-2, -2], [-1, -1]), ([0.5, 0.5], [1, 1])])
 def test_bounds_that_are_refused(bounds: tuple[list[float], list[float]]) -> None:
-    with pytest.raises(ValueError, match=r"column 'y,z': bag 'bag0' has 2 rows and the interval"):
+    with pytest.raises(ValueError, match=r"column 'y,z': bounds must be whole counts.*bag 'bag0' has 2 instances"):
         read(bounds[0], [0, 0], "y,z", z=bounds[1])
 
 

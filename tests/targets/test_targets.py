@@ -281,3 +281,51 @@ def test_immutable() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         target.counts = 3  # type: ignore[misc]  # wrong on purpose
     assert all(issubclass(getattr(targets, name), Target) for name in ("Exactly", "AtMost", "Noisy", "Spread"))
+
+
+class TestLabels:
+    SIZES = torch.tensor([2, 3])
+
+    def test_counts_and_bounds(self) -> None:
+        assert targets.from_counts(torch.tensor([2.0, 0.0]), self.SIZES).counts.tolist() == [2, 0]  # type: ignore[union-attr]
+        target = targets.from_bounds(torch.tensor([[0, 1], [3, 9]]), self.SIZES)
+        assert isinstance(target.low, Tensor)
+        assert isinstance(target.high, Tensor)
+        assert (target.low.tolist(), target.high.tolist()) == ([0, 3], [1, 9])
+
+    @pytest.mark.parametrize("counts", [[3, 0], [-1, 0], [0.5, 0]])
+    def test_a_count_that_its_bag_cannot_have(self, counts: list[float]) -> None:
+        words = rf"a count must be a whole number from 0 to the size of its bag: bag 'a' has 2 instances and the count {counts[0]:g}\."
+        with pytest.raises(ValueError, match=words):
+            targets.from_counts(torch.tensor(counts), self.SIZES, names=["a", "b"])
+
+    @pytest.mark.parametrize("bounds", [[2, 1], [4, 5], [-3, -1], [0.5, 1]])
+    def test_bounds_that_their_bag_cannot_have(self, bounds: list[float]) -> None:
+        with pytest.raises(ValueError, match=r"bounds must be whole counts.*: bag 1 has 3 instances and the bounds"):
+            targets.from_bounds(torch.tensor([[0, 1], bounds]), self.SIZES)
+        with pytest.raises(ValueError, match=r"`bounds` must be a lower and an upper one for each bag, \(b, 2\)"):
+            targets.from_bounds(torch.tensor(bounds), self.SIZES)
+
+    def test_one_tolerance_for_all(self) -> None:
+        n = torch.tensor([100, 3, 100_000])
+        shares = torch.tensor([0.07, 1 / 3, 0.37123], dtype=torch.float64)
+        assert targets.counts_of_proportions(shares, n).tolist() == [7, 1, 37123]
+        assert targets.counts_of_proportions(shares.float(), n).tolist() == [7, 1, 37123]
+        assert targets.counts_of_proportions(torch.tensor([-0.5, 1.25]), 4, noisy=True).tolist() == [-2, 5]
+        with pytest.raises(ValueError, match=r"`proportions` must lie between 0 and 1; bag 'y' has 1.25"):
+            targets.counts_of_proportions(torch.tensor([0.5, 1.25]), 4, names=["x", "y"])
+        with pytest.raises(TypeError, match="`proportions` must be a number or a torch.Tensor; got str"):
+            targets.counts_of_proportions("37 %", 4)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_target_of_ones_own_is_three_lines() -> None:
+    class NotAll(Target):
+        def loss(self, dist: kofn.CountDistribution) -> Tensor:
+            return -dist.log_prob_between(None, dist.sizes - 1)
+
+    flat, offsets = torch.cat([X, X[:2]]), torch.tensor([0, 5, 7])
+    both = kofn.count_loss(flat, NotAll(), offsets=offsets, reduction="none").neg().exp()
+    torch.testing.assert_close(both, 1 - torch.stack([X.sigmoid().prod(), X[:2].sigmoid().prod()]))
+    torch.testing.assert_close(kofn.count_loss(flat, NotAll(), offsets=offsets), -both.log().mean())
+    mask = torch.tensor([True, True, False, False, False])
+    torch.testing.assert_close(kofn.count_loss(X, NotAll(), mask=mask).neg().exp(), both[1])

@@ -17,8 +17,10 @@ from kofn.counts._layout import LARGEST, Layout
 class CountDistribution:
     """The distribution of the number of positives in each bag, exact and differentiable.
 
-    Labels y_i ~ Bernoulli(sigmoid(x_i)) are independent, and S = y_1 + ... + y_n is the count of a bag. Arguments are
-    checked here, once; nothing is computed before it is asked for, and each answer takes the cheapest exact route.
+        S = y_1 + ... + y_n,  y_i ~ Bernoulli(sigmoid(x_i)) independent.
+
+    Arguments are checked here, once; nothing is computed before it is asked for, and each answer takes the cheapest
+    exact route.
 
     Args:
         logits: (..., n) log-odds, float16, bfloat16, float32 or float64; (m,) with `offsets`. The work is done in

@@ -16,11 +16,23 @@ LARGEST = torch.iinfo(torch.int64).max
 class Layout(ABC):
     """Which entries of a tensor's last dimension belong to which bag, and sums over them.
 
+        sum(v)_j = sum_{i in bag j} v_i,  logsumexp(v)_j = log sum_{i in bag j} e^{v_i},  spread(u)_i = u_{bag of i}
+
+    A `CountDistribution` has two: that of the instances of each bag, and that of its counts 0, ..., n.
+
     Attributes:
         shape: of a tensor with one number for each bag.
         length: of the last dimension.
         device: where the tensor lies.
         offsets: (b + 1,) int64 on the CPU, or None where bags are rows.
+
+    Examples:
+        >>> import torch, kofn
+        >>> dist = kofn.CountDistribution(torch.zeros(3), offsets=torch.tensor([0, 1, 3]))
+        >>> dist.instance_layout.sum(torch.tensor([1.0, 10.0, 100.0]))
+        tensor([  1., 110.])
+        >>> dist.count_layout.sum(dist.log_probs().exp() * dist.count_layout.place())  # the mean, the long way
+        tensor([0.5000, 1.0000])
     """
 
     shape: tuple[int, ...]

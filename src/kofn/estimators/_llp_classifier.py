@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -242,12 +243,17 @@ class LLPClassifier(CountClassifier):
         zero_one = np.array([0, 1])
         if self.label == "interval":
             bounds = bags.common(whole_counts(y), name="y")
-            from_bounds(bounds, bags.sizes, names=bags.names)
+            with _naming_y():
+                from_bounds(bounds, bags.sizes, names=bags.names)
             return zero_one, bounds, CountObjective(between)
         if self.label == "proportion" and self.noise is None:
-            classes, values = proportions(y, together=bool((bags.sizes > 1).any()), classes=classes)
+            together = bool((bags.sizes > 1).any())
+            classes, values = proportions(y, together=together, classes=classes)
+            if not together and self.rounding == "error":
+                require_groups(values)
             shares = bags.common(values, name="y")
-            target = from_proportions(shares, bags.sizes, rounding=self.rounding, names=bags.names)
+            with _naming_y():
+                target = from_proportions(shares, bags.sizes, rounding=self.rounding, names=bags.names)
             return classes, torch.as_tensor(target.counts), CountObjective(type(target))
         if self.noise is not None:
             law = noise_law(self.noise)
@@ -256,7 +262,8 @@ class LLPClassifier(CountClassifier):
                 known = counts_of_proportions(known, bags.sizes, noisy=True)
             return zero_one, known, CountObjective(partial(Noisy, noise=law))
         counts = bags.common(whole_counts(y), name="y")
-        from_counts(counts, bags.sizes, names=bags.names)
+        with _naming_y():
+            from_counts(counts, bags.sizes, names=bags.names)
         return zero_one, counts, CountObjective(Exactly)
 
     def _objective(self, count: Any) -> Any:
@@ -269,6 +276,15 @@ class LLPClassifier(CountClassifier):
                 f"`loss` must be 'count' for intervals and noisy counts; got {self.loss!r}, which needs a proportion."
             )
         return ProportionObjective() if self.loss == "proportion" else ContaminationObjective()
+
+
+@contextmanager
+def _naming_y() -> Iterator[None]:
+    """Add the name of the argument to what `kofn.targets` says of a label."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"`y`: {error}") from None
 
 
 def noise_law(noise: Any) -> Any:

@@ -81,12 +81,6 @@ def proportions(y: Array, *, together: bool, classes: Array | None = None) -> tu
     numbers = y.dtype.kind in "biuf"
     if numbers and ((y >= 0) & (y <= 1)).all() and (classes is None or together or classes.tolist() == [0, 1]):
         whole = np.isin(y, (0, 1)).all()
-        if not (whole or together):
-            raise ValueError(
-                f"`y` has the proportion {y[~np.isin(y, (0, 1))][0]:g}, but without `groups` each row is a bag of its "
-                f"own, positive or not. Pass fit(X, y, groups=...); in a pipeline or a search, enable scikit-learn's "
-                f"metadata routing, or use kofn.estimators.search."
-            )
         return np.array([0, 1], dtype=y.dtype if whole else np.int64), y.astype(np.float64)
     if numbers and (together or (y.dtype.kind == "f" and len(np.unique(y)) > 2)):
         outside = y[(y < 0) | (y > 1)]
@@ -104,6 +98,17 @@ def proportions(y: Array, *, together: bool, classes: Array | None = None) -> tu
         )
     found, row = two_classes(y)
     return found, row.astype(np.float64)
+
+
+def require_groups(proportions: NDArray[np.float64]) -> None:
+    """Require 0 or 1 of rows that are bags of their own: a proportion between them wants a bag of several."""
+    between = (proportions != 0) & (proportions != 1)
+    if between.any():
+        raise ValueError(
+            f"`y` has the proportion {proportions[between][0]:g}, but without `groups` each row is a bag of its own, "
+            f"positive or not. Pass fit(X, y, groups=...); in a pipeline or a search, enable scikit-learn's metadata "
+            f"routing, or use kofn.estimators.search."
+        )
 
 
 def whole_counts(y: Array) -> NDArray[np.int64]:

@@ -54,7 +54,7 @@ def from_proportions(
                 f"a proportion must be a whole count of its bag: {_named(bag, names)} has {_at(sizes, bag):g} "
                 f"instances and the proportion {_at(proportions, bag):g}, which would be {_at(exact, bag):g} "
                 f"positives. If proportions were rounded when published, say rounding='nearest' or 'spread'; if a "
-                f"split cut the bag in two, keep bags whole."
+                f"split cut the bag in two, keep bags whole (GroupKFold)."
             )
     return Exactly(exact.round().long())
 
@@ -63,6 +63,8 @@ def counts_of_proportions(
     proportions: Tensor | float, sizes: Tensor | int, *, noisy: bool = False, names: Sequence[Any] | None = None
 ) -> Tensor:
     """The number of positives that a proportion of a bag is, float64: whole where it is whole but for rounding.
+
+        count = proportion * size
 
     A proportion carries the rounding error of its dtype, and its count that error times the size of the bag: within it,
     7 % of 100 is 7 and not 7.000000000000001.
@@ -101,7 +103,9 @@ def counts_of_proportions(
 
 
 def from_counts(counts: Tensor, sizes: Tensor, *, names: Sequence[Any] | None = None) -> Exactly:
-    """The target that a bag's number of positives is.
+    """The target that a bag's number of positives is: S = count.
+
+        0 <= count <= size, whole
 
     Args:
         counts: (b,) whole numbers, of any dtype.
@@ -128,6 +132,8 @@ def from_counts(counts: Tensor, sizes: Tensor, *, names: Sequence[Any] | None = 
 
 def from_bounds(bounds: Tensor, sizes: Tensor, *, names: Sequence[Any] | None = None) -> Between:
     """The target that bounds of a bag's number of positives are.
+
+        low <= S <= high
 
     Args:
         bounds: (b, 2) whole numbers, of any dtype: the smallest and the largest count, both included.
