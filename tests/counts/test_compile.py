@@ -44,8 +44,7 @@ def with_gradient(function: Callable[..., Tensor], x: Tensor, *args: Any, **kwar
 
 
 def compiled_equals_eager(step: Callable[..., Tensor], x: Tensor, *args: Any, **kwargs: Any) -> None:
-    options = {name: kwargs.pop(name) for name in ("backend", "dynamic") if name in kwargs}
-    compiled = torch.compile(step, fullgraph=True, **({"backend": "aot_eager"} | options))
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
     found, expected = with_gradient(compiled, x, *args, **kwargs), with_gradient(step, x, *args, **kwargs)
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-7)
 
@@ -189,10 +188,10 @@ def test_a_forward_mode_derivative_of_a_whole_graph_raises() -> None:
 def test_a_second_derivative_of_a_whole_graph_raises(function: Callable[[Tensor], Tensor], backend: str) -> None:
     x = logits(3, 6).requires_grad_()
     value = torch.compile(function, backend=backend, fullgraph=True)(x)
+    (slope,) = torch.autograd.grad(value, x, create_graph=True)
     with pytest.raises(
-        (NotImplementedError, RuntimeError), match="first derivatives|double backward|not have been used"
+        RuntimeError, match=r"first derivatives|double backward|not have been used|does not require grad"
     ):
-        (slope,) = torch.autograd.grad(value, x, create_graph=True)
         torch.autograd.grad((slope**2).sum(), x)
 
 

@@ -314,7 +314,7 @@ class TestLabels:
         assert targets.counts_of_proportions(torch.tensor([-0.5, 1.25]), 4, noisy=True).tolist() == [-2, 5]
         with pytest.raises(ValueError, match=r"`proportions` must lie between 0 and 1; bag 'y' has 1.25"):
             targets.counts_of_proportions(torch.tensor([0.5, 1.25]), 4, names=["x", "y"])
-        with pytest.raises(TypeError, match="`proportions` must be a number or a torch.Tensor; got str"):
+        with pytest.raises(TypeError, match=r"`proportions` must be a number or a torch.Tensor; got str"):
             targets.counts_of_proportions("37 %", 4)  # type: ignore[arg-type]  # wrong on purpose
 
 

@@ -2,7 +2,7 @@
 
 Far from the mean the untilted law is below anything that float64 can resolve. So the counts are cut into segments,
 about 0.6 sqrt(n) of them, and each is seen through a window tilted to its middle. Of a window only counts at
-least 1e-3 as likely as its likeliest are taken; where a segment is wider than that, what is left of it gets windows
+least 1e-2 as likely as its likeliest are taken; where a segment is wider than that, what is left of it gets windows
 of its own, round by round, until every count has been seen near the middle of one. Each count remembers its tilt,
 from which derivatives build the same windows again.
 
@@ -23,7 +23,7 @@ from kofn.counts._tree import LARGEST, Tree, never_underflows
 from kofn.counts._undecided import Undecided, untilt
 from kofn.counts._window import Window, radius
 
-_TAKEN = 1e-3  # of a window's largest probability: loses three digits of sixteen, and spans +-3.7 standard deviations
+_TAKEN = 1e-2  # of a window's largest probability: loses two digits of sixteen, and spans +-3 standard deviations
 _CARRIES = 1e-17  # of a bag's upstream weight: a window with less than that cannot be seen in the sum
 _CELLS = 1 << 20  # rows x instances handled at once
 

@@ -75,8 +75,10 @@ class Window:
         # The frequencies m and M - m are conjugate: each m > 0 counts twice, and only real parts are kept.
         weight = (frequency <= last.unsqueeze(-1)) * (1 + (frequency > 0).double())
         self._phi = self._characteristic() * (weight / points.unsqueeze(-1))
-        # m s is reduced modulo M in whole numbers, so that no digit of the angle is lost for large counts.
-        turns = (counts.unsqueeze(-1) * frequency) % points[:, None, None]
+        # m s is reduced modulo M in whole numbers, so that no digit of the angle is lost for large counts. The turns that
+        # `_characteristic` leaves out are taken from the counts.
+        counted = counts - (self._p > self._q).sum(-1, keepdim=True)
+        turns = (counted.unsqueeze(-1) * frequency) % points[:, None, None]
         angle = turns * -step.unsqueeze(-1)
         self._waves = torch.polar(torch.ones_like(angle), angle)
         self.probs = self._inverse(self._phi)
@@ -132,11 +134,18 @@ class Window:
         return out
 
     def _characteristic(self) -> Tensor:
+        """phi(u) e^{-iuk}, k the number of instances with p > q, whose factors are p + q e^{-iu} = e^{-iu} w(u).
+
+        Of an instance that is nearly sure, either way, the factor is nearly 1: hundreds of them lose nothing, where
+        hundreds of factors e^{iu} would each add the same rounding error to the angle.
+        """
         phi = torch.ones_like(self._e)
+        large, small = torch.maximum(self._p, self._q), torch.minimum(self._p, self._q)
+        turning = torch.where(self._p > self._q, -small, small)
         for rows, columns in self._blocks():
-            p = self._p[rows, None, columns].to(phi.dtype)
-            q = self._q[rows, None, columns].to(phi.dtype)
-            phi[rows] *= torch.addcmul(q, p, self._e[rows].unsqueeze(-1)).prod(-1)
+            e = self._e[rows].unsqueeze(-1)
+            real = torch.addcmul(large[rows, None, columns], small[rows, None, columns], e.real)
+            phi[rows] *= torch.complex(real, turning[rows, None, columns] * e.imag).prod(-1)
         return phi
 
     def _inverse_square(self, rows: slice, columns: slice) -> Tensor:

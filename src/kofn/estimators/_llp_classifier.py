@@ -26,6 +26,7 @@ from kofn.estimators._row_labels import (
     hold_out,
     numbers,
     proportions,
+    require_groups,
     rows_of,
     whole_counts,
 )
