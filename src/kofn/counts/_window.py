@@ -75,8 +75,8 @@ class Window:
         # The frequencies m and M - m are conjugate: each m > 0 counts twice, and only real parts are kept.
         weight = (frequency <= last.unsqueeze(-1)) * (1 + (frequency > 0).double())
         self._phi = self._characteristic() * (weight / points.unsqueeze(-1))
-        # m s is reduced modulo M in whole numbers, so that no digit of the angle is lost for large counts. The turns that
-        # `_characteristic` leaves out are taken from the counts.
+        # m s is reduced modulo M in whole numbers, so that no digit of the angle is lost for large counts. The turns
+        # that `_characteristic` leaves out are taken from the counts.
         counted = counts - (self._p > self._q).sum(-1, keepdim=True)
         turns = (counted.unsqueeze(-1) * frequency) % points[:, None, None]
         angle = turns * -step.unsqueeze(-1)
