@@ -33,7 +33,7 @@ def with_torch(runs: Runs) -> Runs:
 
 
 NAMES = {
-    "kofn": "kofn, value and gradient",
+    "kofn": "kofn.count_loss, value and gradient",
     "kofn in torch": "kofn without its C++ core, value and gradient",
     "algorithm 1": "Algorithm 1 in torch, value and gradient",
     "scipy": "scipy poisson_binom, values only",
@@ -109,7 +109,7 @@ def one_count(logits: Tensor, counts: Tensor, *, recursion: bool = True, scipy: 
 
     runs: Runs = {
         "floor": backward(logits, lambda: logits.sum(1).mean()),
-        "kofn": backward(logits, lambda: kofn.log_count_prob(logits, counts).mean()),
+        "kofn": backward(logits, lambda: kofn.count_loss(logits, kofn.Exactly(counts))),
         "fast-poibin": each(contenders.fast_poibin_log_probs),
     }
     if scipy:
@@ -155,6 +155,6 @@ def ragged_and_equal(sizes: Tensor, g: torch.Generator) -> Runs:
     halves = (torch.rand(len(equal), generator=g) * (width + 1)).long()
     return {
         "floor": backward(logits, lambda: logits.sum()),
-        "kofn": backward(logits, lambda: kofn.log_count_prob(logits, counts, offsets=offsets).mean()),
-        "kofn, equal bags": backward(equal, lambda: kofn.log_count_prob(equal, halves).mean()),
+        "kofn": backward(logits, lambda: kofn.count_loss(logits, kofn.Exactly(counts), offsets=offsets)),
+        "kofn, equal bags": backward(equal, lambda: kofn.count_loss(equal, kofn.Exactly(halves))),
     }

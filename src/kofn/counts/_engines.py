@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -40,24 +41,15 @@ def engine_for(*tensors: Tensor | None) -> Engine:
         # An operator has no forward-mode derivative, and none of the second order: in silence, its tangent would be
         # zero. There the graph breaks, and the engine runs as it is; under fullgraph=True that is an error.
         transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-        return _OutsideGraph() if transformed else _operators
+        return cast(Engine, _OutsideGraph()) if transformed else _operators
     return _eager_engine(*tensors)
 
 
 class _OutsideGraph:
     """The engine as it is, from inside a compiled function: the graph breaks around it, the program does not."""
 
-    def log_interval(self, *args: Any) -> Any:
-        return torch.compiler.disable(_ask)("log_interval", *args)
-
-    def log_likelihood(self, *args: Any) -> Any:
-        return torch.compiler.disable(_ask)("log_likelihood", *args)
-
-    def log_probs(self, *args: Any) -> Any:
-        return torch.compiler.disable(_ask)("log_probs", *args)
-
-    def posteriors(self, *args: Any) -> Any:
-        return torch.compiler.disable(_ask)("posteriors", *args)
+    def __getattr__(self, question: str) -> Any:
+        return partial(torch.compiler.disable(_ask), question)
 
 
 def _ask(question: str, *args: Any) -> Any:

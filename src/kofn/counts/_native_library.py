@@ -99,23 +99,7 @@ def interval(
     """
     value = torch.empty_like(low, dtype=logits.dtype)
     by_logits = torch.empty_like(logits) if slope else None
-    # Spelt out rather than through `_run`: on small batches every microsecond of Python shows.
-    code = _library.kofn_interval(
-        DTYPES[logits.dtype],
-        logits.data_ptr(),
-        None if offsets is None else offsets.data_ptr(),
-        logits.shape[-1],
-        low.numel(),
-        low.data_ptr(),
-        None if high is None else high.data_ptr(),
-        value.data_ptr(),
-        None if by_logits is None else by_logits.data_ptr(),
-        None,
-        level,
-        torch.get_num_threads(),
-    )
-    if code:
-        _fail(code)
+    _run(_library.kofn_interval, logits, offsets, low.numel(), low, high, value, by_logits, None)
     return value, by_logits
 
 
@@ -126,23 +110,7 @@ def log_likelihood(
     value = torch.empty_like(low, dtype=logits.dtype)
     total = value.new_empty(())
     by_logits = torch.empty_like(logits) if slope else None
-    code = _library.kofn_log_likelihood(  # spelt out as well
-        DTYPES[logits.dtype],
-        logits.data_ptr(),
-        None if offsets is None else offsets.data_ptr(),
-        logits.shape[-1],
-        low.numel(),
-        low.data_ptr(),
-        None if high is None else high.data_ptr(),
-        weight,
-        value.data_ptr(),
-        total.data_ptr(),
-        None if by_logits is None else by_logits.data_ptr(),
-        level,
-        torch.get_num_threads(),
-    )
-    if code:
-        _fail(code)
+    _run(_library.kofn_log_likelihood, logits, offsets, low.numel(), low, high, weight, value, total, by_logits)
     return total, by_logits
 
 
@@ -188,16 +156,11 @@ def law_gradient(logits: Tensor, offsets: Tensor | None, tilts: Tensor, weights:
     return out
 
 
-def _run(function: Any, logits: Tensor, offsets: Tensor | None, bags: int, *tensors: Tensor | None) -> None:
-    pointers = [None if tensor is None else tensor.data_ptr() for tensor in (logits, offsets, *tensors)]
+def _run(function: Any, logits: Tensor, offsets: Tensor | None, bags: int, *rest: Tensor | float | None) -> None:
+    start = None if offsets is None else offsets.data_ptr()
+    plain = [part.data_ptr() if isinstance(part, Tensor) else part for part in rest]
     code = function(
-        DTYPES[logits.dtype],
-        *pointers[:2],
-        logits.shape[-1],
-        bags,
-        *pointers[2:],
-        level,
-        torch.get_num_threads(),
+        DTYPES[logits.dtype], logits.data_ptr(), start, logits.shape[-1], bags, *plain, level, torch.get_num_threads()
     )
     if code:
         _fail(code)

@@ -10,13 +10,14 @@ derivative of a posterior, a forward-mode derivative, `torch.func.vmap`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 
 from kofn.counts import _native_engine, _native_library, _torch_engine
-from kofn.counts._arguments import lay_out
+from kofn.counts._arguments import lay_out, require_offsets
 from kofn.counts._backend import backend
 
 _library = torch.library.Library("kofn", "DEF")
@@ -57,37 +58,18 @@ def _wide(logits: Tensor) -> Tensor:
 # What the operators do when a graph runs. Offsets were taken on trust while it was made: they are checked here.
 
 
-def _engine(logits: Tensor) -> Any:
-    return _native_engine if backend() == "native" and _native_library.takes(logits) else _torch_engine
-
-
-def _host(logits: Tensor, offsets: Tensor | None) -> Tensor | None:
-    return None if offsets is None else lay_out(logits.shape, logits.device, None, offsets).offsets
-
-
-def _run_log_interval(
-    logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    value, slope = _engine(logits).log_interval_slope(logits, _host(logits, offsets), low, high)
-    return value, slope
-
-
-def _run_log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
-    value: Tensor = _engine(logits).log_probs(logits, _host(logits, offsets))
-    return value
-
-
-def _run_log_probs_gradient(logits: Tensor, offsets: Tensor | None, weights: Tensor) -> Tensor:
-    gradient: Tensor = _engine(logits).log_probs_gradient(logits, _host(logits, offsets), weights)
-    return gradient
-
-
-def _run_posteriors(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:
-    value: Tensor = _engine(logits).posteriors(logits, _host(logits, offsets), low, high)
-    return value
+def _run(question: str, logits: Tensor, offsets: Tensor | None, *numbers: Tensor | None) -> Any:
+    engine: Any = _native_engine if backend() == "native" and _native_library.takes(logits) else _torch_engine
+    if offsets is not None:
+        offsets = require_offsets(offsets, len(logits))
+    return getattr(engine, question)(logits, offsets, *numbers)
 
 
 # Shapes and dtypes of the results, which is all that the compiler sees.
+
+
+def _shape_of_log_interval(logits: Tensor, offsets: Tensor | None, low: Tensor, _: Any) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(low, dtype=logits.dtype), torch.empty_like(logits)
 
 
 def _shape_of_log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
@@ -129,22 +111,12 @@ def _not_there(*_: Any) -> NoReturn:
     )
 
 
-for _name, _run, _shape in (
-    (
-        "log_interval",
-        _run_log_interval,
-        lambda x, _, low, high: (torch.empty_like(low, dtype=x.dtype), torch.empty_like(x)),
-    ),
-    ("log_probs", _run_log_probs, _shape_of_log_probs),
-    ("log_probs_gradient", _run_log_probs_gradient, lambda x, _, weights: torch.empty_like(x)),
-    ("posteriors", _run_posteriors, lambda x, *_: torch.empty_like(x)),
+for _name, _question, _shape, _backward in (
+    ("log_interval", "log_interval_slope", _shape_of_log_interval, _backward_of_log_interval),
+    ("log_probs", "log_probs", _shape_of_log_probs, _backward_of_log_probs),
+    ("log_probs_gradient", "log_probs_gradient", lambda logits, *_: torch.empty_like(logits), _not_there),
+    ("posteriors", "posteriors", lambda logits, *_: torch.empty_like(logits), _not_there),
 ):
-    _library.impl(_name, _run, "CompositeExplicitAutograd")
+    _library.impl(_name, partial(_run, _question), "CompositeExplicitAutograd")
     torch.library.register_fake(f"kofn::{_name}", _shape, lib=_library)
-for _name, _backward in (
-    ("log_interval", _backward_of_log_interval),
-    ("log_probs", _backward_of_log_probs),
-    ("log_probs_gradient", _not_there),
-    ("posteriors", _not_there),
-):
     torch.library.register_autograd(f"kofn::{_name}", _backward, setup_context=_keep, lib=_library)
