@@ -46,7 +46,6 @@ SHOWN_IN = {
 NO_EXAMPLE = {
     "kofn.batches.Draw": "passed from a sampler to a data set; nobody makes one by hand",
     "kofn.batches.StepSampler": "abstract: BagSampler and PUSampler have examples",
-    "kofn.counts.Layout": "abstract: the attribute `instance_layout` of a CountDistribution",
     "kofn.cli.app": "the typer application: every command has an example on the page of the command line",
     "kofn.cli.main": "runs the command line and ends the process",
     "kofn.datasets.BundledTask": "what load_digits_task returns",
@@ -73,16 +72,11 @@ NO_EXAMPLE = {
 FORMULAS = ("kofn.counts", "kofn.distributions", "kofn.losses", "kofn.metrics", "kofn.targets")
 # ... but for these.
 NO_FORMULA = {
-    "kofn.counts.CountDistribution": "its methods have formulas",
-    "kofn.counts.Layout": "which instance belongs to which bag",
     "kofn.counts.backend": "says which implementation computes",
     "kofn.counts.use": "chooses the implementation",
     "kofn.losses.pair_bags": "a rule in words",
     "kofn.metrics.CountCalibration": "the formula is at count_calibration",
     "kofn.targets.Target": "abstract: its subclasses have formulas",
-    "kofn.targets.counts_of_proportions": "a proportion times a size",
-    "kofn.targets.from_bounds": "makes a target that has a formula",
-    "kofn.targets.from_counts": "makes a target that has a formula",
     "kofn.targets.from_proportions": "makes targets that have formulas",
 }
 

@@ -72,7 +72,7 @@ def require_offsets(value: object, length: int) -> Tensor:
     offsets = _require.tensor("offsets", value)
     if offsets.is_floating_point() or offsets.is_complex() or offsets.dtype == torch.bool:
         raise TypeError(f"`offsets` must be int64; got {offsets.dtype}. Convert with offsets.long().")
-    if offsets.dim() != 1 or not len(offsets):
+    if offsets.dim() != 1 or not offsets.shape[0]:
         raise ValueError(
             f"`offsets` must have shape (bags + 1,) with at least one entry; got shape {tuple(offsets.shape)}. "
             f"From sizes: torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])."

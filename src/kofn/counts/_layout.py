@@ -211,7 +211,7 @@ class Ragged(Layout):
     offsets: Tensor
 
     def __init__(self, length: int, device: torch.device, offsets: Tensor) -> None:
-        self.shape, self.length, self.device = (len(offsets) - 1,), length, device
+        self.shape, self.length, self.device = (offsets.shape[0] - 1,), length, device
         self.offsets = offsets
         self._owner_if_made: Tensor | None = None  # not functools.cached_property, whose lock no compiler can trace
 
@@ -250,7 +250,7 @@ class Ragged(Layout):
         return start.scatter_reduce(0, self._owner, values, "amax", include_self=False)
 
     def of_counts(self) -> Layout:
-        bags = torch.arange(len(self.offsets), device=self.offsets.device)
+        bags = torch.arange(self.offsets.shape[0], device=self.offsets.device)
         return Ragged(self.length + self.shape[0], self.device, self.offsets + bags)
 
     def from_rectangle(self, values: Tensor) -> Tensor:
