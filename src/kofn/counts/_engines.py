@@ -45,6 +45,12 @@ def engine_for(*tensors: Tensor | None) -> Engine:
     return _eager_engine(*tensors)
 
 
+def _eager_engine(*tensors: Tensor | None) -> Engine:
+    if backend() == "native" and _native_library.takes(*tensors):
+        return _native_engine
+    return _torch_engine
+
+
 class _OutsideGraph:
     """The engine as it is, from inside a compiled function: the graph breaks around it, the program does not."""
 
@@ -55,9 +61,3 @@ class _OutsideGraph:
 def _ask(question: str, *args: Any) -> Any:
     engine = _eager_engine(*(part for part in args if isinstance(part, Tensor)))
     return getattr(engine, question)(*args)
-
-
-def _eager_engine(*tensors: Tensor | None) -> Engine:
-    if backend() == "native" and _native_library.takes(*tensors):
-        return _native_engine
-    return _torch_engine

@@ -32,12 +32,13 @@ class Undecided:
 
 def untilt(z: Tensor, tilt: Tensor, counts: Tensor) -> Tensor:
     """log P(S = s) - log P~(S = s) = sum_i log((1 + e^{z_i + t}) / (1 + e^{z_i})) - t s: counts (b, k) to (b, k)."""
-    # log(1 + e^x) = max(x, 0) + log1p(e^-|x|). In the first part an instance that is sure with and without the tilt
-    # brings exactly t; these are counted, not summed, and set against the s in t s. What is left has no large terms
-    # that cancel: with logits of 1e4 the difference is between sixteen right digits and nine.
+    # log(1 + e^x) = max(x, 0) + log1p(e^-|x|), and with x = z + t
+    #     max(x, 0) - max(z, 0) = t [x > 0] + z ([x > 0] - [z > 0]).
+    # The t are counted, not summed, and set against the s in t s; what is left of them is set against the sum of the z
+    # before the logarithms, which are small, are added. With logits of 1e4 and log p = 0 that is sixteen right digits.
     t = tilt.unsqueeze(-1)
-    rise = torch.where(t > 0, z + t, -z)  # max(z + t, 0) - max(z, 0), once clamped to between 0 and t
-    rise = torch.maximum(torch.minimum(rise, t.clamp(min=0.0)), t.clamp(max=0.0))
-    full = rise == t
-    rest = torch.where(full, 0.0, rise) + logsigmoid(z.abs()) - logsigmoid((z + t).abs())
-    return rest.sum(-1, keepdim=True) + t * (full.sum(-1, keepdim=True) - counts)
+    above = z + t > 0
+    moved = above.double() - (z > 0).double()
+    cost = torch.where(moved == 0, 0.0, z * moved).sum(-1, keepdim=True)
+    logs = (logsigmoid(z.abs()) - logsigmoid((z + t).abs())).sum(-1, keepdim=True)
+    return (t * (above.sum(-1, keepdim=True) - counts) + cost) + logs

@@ -58,7 +58,7 @@ def count_loss(
         )
     dist = CountDistribution(logits, mask=mask, offsets=offsets)
     if weight is None and reduction != "none":
-        return target.total(dist, _weight_of_each(reduction, dist.shape))
+        return target.total(dist, 1.0 if reduction == "sum" else _mean_weight(reduction, dist.shape))
     losses = target.loss(dist)
     if weight is not None:
         factors = dist.instance_layout.numbers("weight", weight).to(losses.dtype)
@@ -66,12 +66,11 @@ def count_loss(
     return reduce(losses, reduction)
 
 
-def _weight_of_each(reduction: Reduction, shape: tuple[int, ...]) -> float:
-    """What a bag's loss is multiplied by before losses are summed."""
-    _require.option("reduction", reduction, ("none", "mean", "sum"))
+def _mean_weight(reduction: Reduction, shape: tuple[int, ...]) -> float:
+    """What a bag's loss is multiplied by in the mean."""
+    if reduction != "mean":
+        _require.option("reduction", reduction, ("none", "mean", "sum"))
     bags = math.prod(shape)
-    if reduction == "sum":
-        return 1.0
     return 1.0 / bags if bags else math.nan  # the mean of nothing, as in torch
 
 
