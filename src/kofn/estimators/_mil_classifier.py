@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from kofn import _require
 from kofn.bags import Bags
 from kofn.batches import BagDataset
-from kofn.estimators._count_classifier import CountClassifier, posteriors
+from kofn.counts import CountDistribution
+from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._network import Module, with_attention
 from kofn.estimators._row_labels import (
     Array,
@@ -209,12 +210,11 @@ class MILClassifier(CountClassifier):
         Returns:
             (n, 2).
         """
-        from kofn.training import BagObjective
-
         logits, bags = self._bag_logits(X, groups)
         bag_labels = self._bag_labels(y, bags)
         positive = torch.empty(len(bags.index), dtype=torch.float64)
-        positive[bags.index] = posteriors(BagObjective(), logits, bag_labels, bags)
+        dist = CountDistribution(logits, offsets=bags.offsets)
+        positive[bags.index] = dist.posteriors_between(bag_labels, torch.where(bag_labels == 1, dist.sizes, 0))
         return torch.stack([1 - positive, positive], 1).numpy()
 
     def score(self, X: Any, y: Any, groups: Any = None, *, sample_weight: Any = None) -> float:
