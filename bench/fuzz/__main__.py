@@ -99,8 +99,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for failure in tally.failures[:SHOWN]:
         console.print(f"wrong: {failure}", markup=False, soft_wrap=True)
     if tally.failures:
-        again = f"python -m bench.fuzz --bags {options.bags} --seed {options.seed} --jobs 1 --out build/fuzz --chunk ..."
-        console.print(f"{len(tally.failures)} answers are wrong. A chunk again: {again}", markup=False, soft_wrap=True)
+        repeat = f"--bags {options.bags} --seed {options.seed} --jobs 1 --out build/fuzz --chunk ..."
+        console.print(
+            f"{len(tally.failures)} answers are wrong. A chunk again: python -m bench.fuzz {repeat}",
+            markup=False,
+            soft_wrap=True,
+        )
     record = vars(tally) | {"failures": [str(failure) for failure in tally.failures[:SHOWN]]}
     record |= {"machine": machine(), "seed": options.seed, "bounds": BOUNDS, "wrong answers": len(tally.failures)}
     for target in write(options.out, record, text + "\n"):
