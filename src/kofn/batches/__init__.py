@@ -6,7 +6,7 @@ batch carries its share of its step's bags; weighted by it, the gradients of pro
 up to the gradient of the whole step, however uneven the parts are.
 """
 
-from kofn.batches._datasets import BagDataset, Batch, Draw, PUDataset
-from kofn.batches._samplers import BagSampler, PUSampler, StepSampler
+from kofn.batches._datasets import BagDataset, Batch, Draw
+from kofn.batches._samplers import BagSampler, StepSampler
 
-__all__ = ["BagDataset", "BagSampler", "Batch", "Draw", "PUDataset", "PUSampler", "StepSampler"]
+__all__ = ["BagDataset", "BagSampler", "Batch", "Draw", "StepSampler"]

@@ -19,8 +19,7 @@ class Batch(NamedTuple):
     Attributes:
         instances: (m, ...) one bag after the other.
         offsets: (b + 1,) bag j is ``instances[offsets[j]:offsets[j + 1]]``.
-        labels: (b, ...) of the bags. Of a batch for PU learning: how many instances, the first ones of each bag, are
-            labelled positives; the others are unlabelled.
+        labels: (b, ...) of the bags.
         share: the batch's part of its step's bags.
     """
 
@@ -31,11 +30,10 @@ class Batch(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """What a batch is made of: positions of bags (of instances, for PU learning), its share of the step."""
+    """What a batch is made of: positions of bags, and its share of the step."""
 
     items: Tensor
     share: float = 1.0
-    positives: int = 0
 
 
 class BagDataset(Dataset[Batch]):
@@ -76,7 +74,7 @@ class BagDataset(Dataset[Batch]):
         return self.__getitems__([bag])
 
     def __getitems__(self, draw: Draw | list[int]) -> Batch:
-        items, share, _ = draw if isinstance(draw, Draw) else Draw(torch.tensor(draw, dtype=torch.int64))
+        items, share = draw if isinstance(draw, Draw) else Draw(torch.tensor(draw, dtype=torch.int64))
         index, offsets = self.bags.gather(items)
         instances = self.instances[index]
         return Batch(self.transform(instances) if self.transform else instances, offsets, self.labels[items], share)
@@ -85,43 +83,6 @@ class BagDataset(Dataset[Batch]):
     def collate(batch: Batch) -> Batch:
         """The batch itself: it was gathered whole."""
         return batch
-
-
-class PUDataset(Dataset[Batch]):
-    """Labelled positives and unlabelled instances, of which a `PUSampler` makes a new bag each time.
-
-    Args:
-        instances: (n, ...) tensor or array, of any dtype; not copied.
-        labeled: (n,) bool, True for the labelled positives; both kinds must be there.
-        transform: applied to the instances of each batch.
-
-    Examples:
-        >>> import torch
-        >>> from kofn.batches import Draw, PUDataset
-        >>> data = PUDataset(torch.arange(4.0), torch.tensor([True, False, False, False]))
-        >>> data.__getitems__(Draw(torch.tensor([0, 2, 3]), positives=1))
-        Batch(instances=tensor([0., 2., 3.]), offsets=tensor([0, 3]), labels=tensor([1]), share=1.0)
-    """
-
-    def __init__(self, instances: Any, labeled: Any, *, transform: Callable[[Tensor], Tensor] | None = None) -> None:
-        self.instances = _require.numbers("instances", instances)
-        self.labeled = _require.numbers("labeled", labeled)
-        self.transform = transform
-        require_labeled(self.labeled, len(self.instances))
-
-    def __len__(self) -> int:
-        return len(self.instances)
-
-    def __getitems__(self, draw: Draw) -> Batch:
-        instances = self.instances[draw.items]
-        return Batch(
-            self.transform(instances) if self.transform else instances,
-            torch.tensor([0, len(draw.items)]),
-            torch.tensor([draw.positives]),
-            draw.share,
-        )
-
-    collate = staticmethod(BagDataset.collate)
 
 
 def _require_fit(bags: Bags, instances: Tensor, labels: Tensor) -> None:
@@ -143,18 +104,4 @@ def _require_fit(bags: Bags, instances: Tensor, labels: Tensor) -> None:
         raise ValueError(
             f"`labels` must have one row for each of the {len(bags)} bags; got shape {tuple(labels.shape)}. "
             f"Labels that are repeated on instances: bags.common(labels)."
-        )
-
-
-def require_labeled(labeled: Tensor, instances: int) -> None:
-    """Require a mask of labelled positives, of which there are some, and some unlabelled instances."""
-    if labeled.dtype != torch.bool or labeled.shape != (instances,):
-        raise ValueError(
-            f"`labeled` must be bool of shape ({instances},), True for the labelled positives; got {labeled.dtype} "
-            f"of shape {tuple(labeled.shape)}. From labels 1 and -1: y == 1."
-        )
-    if not bool(labeled.any()) or bool(labeled.all()):
-        raise ValueError(
-            f"`labeled` must have labelled positives and unlabelled instances; got {int(labeled.sum())} labelled of "
-            f"{instances}."
         )

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from kofn import _require
-from kofn.batches._datasets import Draw, require_labeled
+from kofn.batches._datasets import Draw
 
 
 class StepSampler(Sampler[Draw]):
@@ -48,7 +48,7 @@ class StepSampler(Sampler[Draw]):
             )
         self.shuffle, self.seed, self.epoch = shuffle, seed, 0
         self.processes, self.process, self.accumulate = processes, process, accumulate
-        self.sampler = self  # Lightning tells the epoch to `loader.batch_sampler.sampler` only
+        self.sampler = self  # Lightning, in which bags may be trained too, tells `loader.batch_sampler.sampler` only
 
     def set_epoch(self, epoch: int) -> None:
         """Which epoch comes next; Lightning calls this."""
@@ -130,52 +130,6 @@ class BagSampler(StepSampler):
         batches = [(Draw(part), len(part)) for part in order.tensor_split(ends[:-1].tolist())]
         for start in range(0, len(batches), self.batches_per_step):
             yield batches[start : start + self.batches_per_step]
-
-
-class PUSampler(StepSampler):
-    """Deals the unlabelled instances into bags of about the same size, each with as many labelled positives.
-
-    There are ceil(unlabelled / size) bags an epoch, whose sizes differ by one at most: no small bag is left over, whose
-    count would say less. Positives are dealt likewise, over and over if there are too few.
-
-    Args:
-        labeled: (n,) bool, True for the labelled positives.
-        size: unlabelled instances in a bag, at most.
-        positives: labelled positives in a bag; by default `size`, or all if there are fewer.
-        **plan: as for `StepSampler`. Each batch is one bag.
-
-    Examples:
-        >>> import torch
-        >>> from kofn.batches import PUSampler
-        >>> labeled = torch.tensor([True, False, False, False, True])
-        >>> [(draw.items.tolist(), draw.positives) for draw in PUSampler(labeled, size=2, positives=1, shuffle=False)]
-        [([0, 1, 2], 1), ([4, 3], 1)]
-    """
-
-    def __init__(self, labeled: Tensor, *, size: int = 200, positives: int | None = None, **plan: Any) -> None:
-        super().__init__(**plan)
-        require_labeled(labeled, len(labeled))
-        _require.whole_number("size", size, low=1)
-        if positives is not None:
-            _require.whole_number("positives", positives, low=1)
-        self.labeled_index, self.unlabeled_index = labeled.nonzero().flatten(), (~labeled).nonzero().flatten()
-        self.n_bags = -(-len(self.unlabeled_index) // size)
-        self.positives = min(size, len(self.labeled_index)) if positives is None else positives
-
-    def __len__(self) -> int:
-        return -(-self.n_bags // self.batches_per_step) * self.accumulate
-
-    def _steps(self, generator: torch.Generator) -> Iterator[list[tuple[Draw, int]]]:
-        unlabeled = self.unlabeled_index[self._order(len(self.unlabeled_index), generator)].tensor_split(self.n_bags)
-        rounds = -(-self.n_bags * self.positives // len(self.labeled_index))
-        orders = [self._order(len(self.labeled_index), generator) for _ in range(rounds)]
-        labeled = self.labeled_index[torch.cat(orders)]
-        draws = [
-            (Draw(torch.cat([positive, bag]), positives=len(positive)), 1)
-            for positive, bag in zip(labeled.split(self.positives), unlabeled, strict=False)
-        ]
-        for start in range(0, len(draws), self.batches_per_step):
-            yield draws[start : start + self.batches_per_step]
 
 
 def batch_ends(

@@ -13,6 +13,7 @@ from kofn.counts import CountDistribution
 from kofn.targets import Distributed, Exactly, Spread, from_proportions
 
 Surrogate = Literal["logistic", "sigmoid"]
+PUReduction = Literal["none", "mean"]
 
 
 def pu_loss(
@@ -22,6 +23,7 @@ def pu_loss(
     *,
     match: Literal["distribution", "expectation"] = "distribution",
     positive_weight: float = 1.0,
+    reduction: PUReduction = "mean",
 ) -> Tensor:
     """Count loss for unlabelled bags of which a known fraction is positive, plus cross-entropy on known positives.
 
@@ -38,10 +40,12 @@ def pu_loss(
         unlabeled_logits: (k,), one bag, or (..., k), several.
         mixture: fraction of positives among the unlabelled, from 0 to 1; a number, or one for each bag.
         match: what of the binomial is matched: all of it ("CL" in the paper) or its mean ("CL-expect").
-        positive_weight: factor for the labelled positives.
+        positive_weight: factor for the labelled positives. mixture times k makes them count as much as the positives
+            that a bag is said to hold.
+        reduction: "mean", or "none" for one loss a bag, of its own positives: (..., p) and (..., k) to (...).
 
     Returns:
-        A scalar, in the dtype of `unlabeled_logits`.
+        A scalar, or (...) with reduction="none", in the dtype of `unlabeled_logits`.
 
     Raises:
         ValueError: a mixture outside [0, 1], no positive or no unlabelled instance, an unknown match.
@@ -67,8 +71,17 @@ def pu_loss(
         if match == "distribution"
         else from_proportions(share, size, rounding="spread")
     )
-    risk: Tensor = target.loss(dist).mean() - positive_weight * logsigmoid(positives.double()).mean()
+    divergences = target.loss(dist)
+    if reduction == "mean":
+        divergences = divergences.mean()
+    risk: Tensor = divergences - positive_weight * _mean(logsigmoid(positives.double()), reduction)
     return risk.to(unlabeled_logits.dtype)
+
+
+def _mean(values: Tensor, reduction: PUReduction) -> Tensor:
+    """The mean of all, or of those of each bag."""
+    _require.option("reduction", reduction, ("none", "mean"))
+    return values.mean() if reduction == "mean" else values.mean(-1)
 
 
 def _require_some(name: str, value: object) -> Tensor:
@@ -126,7 +139,12 @@ def mixture_proportion(prior: float, labeled_fraction: float) -> float:
 
 
 def upu_loss(
-    positive_logits: Tensor, unlabeled_logits: Tensor, mixture: float, *, surrogate: Surrogate = "logistic"
+    positive_logits: Tensor,
+    unlabeled_logits: Tensor,
+    mixture: float,
+    *,
+    surrogate: Surrogate = "logistic",
+    reduction: PUReduction = "mean",
 ) -> Tensor:
     """uPU: the unbiased estimate of the classification risk.
 
@@ -140,9 +158,10 @@ def upu_loss(
         unlabeled_logits: any shape, at least one.
         mixture: fraction of positives among the unlabelled.
         surrogate: the loss of one instance.
+        reduction: as in `pu_loss`.
 
     Returns:
-        A scalar, in the dtype of `unlabeled_logits`.
+        A scalar, or (...) with reduction="none", in the dtype of `unlabeled_logits`.
 
     Raises:
         ValueError: a mixture outside [0, 1], no positive or no unlabelled instance, an unknown surrogate.
@@ -155,7 +174,7 @@ def upu_loss(
     Reference:
         du Plessis, Niu, Sugiyama. Convex Formulation for Learning from Positive and Unlabeled Data. ICML 2015.
     """
-    positive, negative = _risks(positive_logits, unlabeled_logits, mixture, surrogate)
+    positive, negative = _risks(positive_logits, unlabeled_logits, mixture, surrogate, reduction)
     return (positive + negative).to(unlabeled_logits.dtype)
 
 
@@ -167,6 +186,7 @@ def nnpu_loss(
     beta: float = 0.0,
     gamma: float = 1.0,
     surrogate: Surrogate = "logistic",
+    reduction: PUReduction = "mean",
 ) -> Tensor:
     """nnPU: uPU whose risk on negatives is not let below -beta.
 
@@ -184,9 +204,10 @@ def nnpu_loss(
         beta: how far below zero the risk on negatives may go.
         gamma: size of the step back.
         surrogate: the loss of one instance, as in `upu_loss`; the authors train with "sigmoid".
+        reduction: as in `pu_loss`.
 
     Returns:
-        A scalar, in the dtype of `unlabeled_logits`.
+        A scalar, or (...) with reduction="none", in the dtype of `unlabeled_logits`.
 
     Raises:
         ValueError: a mixture outside [0, 1], no positive or no unlabelled instance, an unknown surrogate.
@@ -199,13 +220,15 @@ def nnpu_loss(
     Reference:
         Kiryo, Niu, du Plessis, Sugiyama. Positive-Unlabeled Learning with Non-Negative Risk Estimator. NeurIPS 2017.
     """
-    positive, negative = _risks(positive_logits, unlabeled_logits, mixture, surrogate)
+    positive, negative = _risks(positive_logits, unlabeled_logits, mixture, surrogate, reduction)
     step = torch.where(negative < -beta, -gamma * negative, positive + negative)
     value = positive + negative.clamp(min=-beta)
     return (step + (value - step).detach()).to(unlabeled_logits.dtype)
 
 
-def _risks(p: Tensor, u: Tensor, mixture: float, surrogate: Surrogate) -> tuple[Tensor, Tensor]:
+def _risks(
+    p: Tensor, u: Tensor, mixture: float, surrogate: Surrogate, reduction: PUReduction
+) -> tuple[Tensor, Tensor]:
     """R+ and R-, in float64."""
     _require.option("surrogate", surrogate, ("logistic", "sigmoid"))
     p = _require_some("positive_logits", p).double()
@@ -215,10 +238,13 @@ def _risks(p: Tensor, u: Tensor, mixture: float, surrogate: Surrogate) -> tuple[
     def loss(x: Tensor) -> Tensor:
         return -logsigmoid(x) if surrogate == "logistic" else torch.sigmoid(-x)
 
-    return share * loss(p).mean(), loss(-u).mean() - share * loss(-p).mean()
+    on_negatives = _mean(loss(-u), reduction) - share * _mean(loss(-p), reduction)
+    return share * _mean(loss(p), reduction), on_negatives
 
 
-def cvir_loss(positive_logits: Tensor, unlabeled_logits: Tensor, mixture: float) -> Tensor:
+def cvir_loss(
+    positive_logits: Tensor, unlabeled_logits: Tensor, mixture: float, *, reduction: PUReduction = "mean"
+) -> Tensor:
     """CVIR: cross-entropy in which the unlabelled instances that look most positive are ignored.
 
         mean_P[softplus(-x)] + mean over kept U of softplus(x),
@@ -228,11 +254,12 @@ def cvir_loss(positive_logits: Tensor, unlabeled_logits: Tensor, mixture: float)
 
     Args:
         positive_logits: any shape, log-odds of labelled positives, at least one.
-        unlabeled_logits: any shape, at least one; ranked all together.
+        unlabeled_logits: any shape, at least one; ranked all together, or with reduction="none" in each bag.
         mixture: fraction of positives among the unlabelled.
+        reduction: as in `pu_loss`.
 
     Returns:
-        A scalar, in the dtype of `unlabeled_logits`.
+        A scalar, or (...) with reduction="none", in the dtype of `unlabeled_logits`.
 
     Raises:
         ValueError: a mixture outside [0, 1], no positive or no unlabelled instance.
@@ -250,7 +277,8 @@ def cvir_loss(positive_logits: Tensor, unlabeled_logits: Tensor, mixture: float)
     """
     p = _require_some("positive_logits", positive_logits).double()
     u = _require_some("unlabeled_logits", unlabeled_logits).double()
-    kept = round((1 - _require.fraction("mixture", mixture)) * u.numel())
-    negatives = u.flatten().topk(kept, largest=False).values
-    risk = -logsigmoid(p).mean() - logsigmoid(-negatives).sum() / max(kept, 1)
+    ranked = u.flatten() if reduction == "mean" else u
+    kept = round((1 - _require.fraction("mixture", mixture)) * ranked.shape[-1])
+    negatives = ranked.topk(kept, largest=False).values
+    risk = -_mean(logsigmoid(p), reduction) - logsigmoid(-negatives).sum(-1) / max(kept, 1)
     return risk.to(unlabeled_logits.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -52,6 +53,11 @@ def mlp(inputs: int, hidden: Sequence[int] = (), *, dropout: float = 0.0) -> nn.
     return nn.Sequential(*layers, Logit(inputs))
 
 
+def ends_in_logit(network: nn.Module) -> TypeGuard[nn.Sequential]:
+    """Whether a network is layers in a row, of which the last is a `Logit`."""
+    return isinstance(network, nn.Sequential) and len(network) > 0 and isinstance(network[-1], Logit)
+
+
 def start_at_rate(network: nn.Sequential, rate: float) -> nn.Sequential:
     """Let a new network begin at a base rate: its last bias becomes logit(rate).
 
@@ -79,7 +85,7 @@ def start_at_rate(network: nn.Sequential, rate: float) -> nn.Sequential:
         >>> float(network[-1].bias.detach().sigmoid()).__round__(4)
         0.0069
     """
-    if not isinstance(network, nn.Sequential) or not len(network) or not isinstance(network[-1], Logit):
+    if not ends_in_logit(network):
         raise TypeError(
             f"`network` must be a Sequential that ends in a Logit, such as models.mlp(10); got "
             f"{type(network).__name__}. Of another network set the bias of the last layer to logit(rate)."

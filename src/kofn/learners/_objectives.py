@@ -1,14 +1,14 @@
 """What training minimises: from the logits of a batch and the labels of its bags to one loss for each bag.
 
-An objective is any callable from (logits, labels, offsets) to a tensor of losses whose mean is the batch's loss. These
-are the losses of `kofn.losses` in that shape, as small frozen dataclasses, so that they travel to other processes.
+An objective is any callable from (logits, labels, offsets) to one loss a bag, whose mean is the batch's loss. These are
+the losses of `kofn.losses` in that shape, as small frozen dataclasses, so that they travel to other processes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -19,11 +19,22 @@ from kofn.losses import count_loss
 from kofn.targets import Between, Exactly, Target
 
 
+Unit = Literal["bag", "instance"]
+
+
 class Objective(Protocol):
-    """From logits and labels of bags to losses whose mean is to become small."""
+    """From logits and labels of bags to losses whose mean is to become small.
+
+    Attributes:
+        unit: what one loss is about: a "bag", as a likelihood is, or an "instance", as a mean over instances is, whose
+            slope by one logit shrinks with the bag.
+    """
+
+    @property
+    def unit(self) -> Unit: ...
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
-        """Losses (k,) of bags.
+        """Losses (b,) of bags.
 
         Args:
             logits: (m,) of instances, or (b,) of bags from a network that pools.
@@ -37,7 +48,7 @@ def between(bounds: Tensor) -> Between:
 
     Examples:
         >>> import torch, kofn
-        >>> from kofn.training import between
+        >>> from kofn.learners import between
         >>> kofn.count_loss(torch.zeros(1, 4), between(torch.tensor([[1, 3]]))).neg().exp()  # 1 - 2 / 16
         tensor(0.8750)
     """
@@ -53,12 +64,13 @@ class CountObjective:
 
     Examples:
         >>> import torch
-        >>> from kofn.training import CountObjective
+        >>> from kofn.learners import CountObjective
         >>> CountObjective()(torch.zeros(3), torch.tensor([1, 1]), torch.tensor([0, 2, 3])).neg().exp()
         tensor([0.5000, 0.5000])
     """
 
     target: Callable[[Tensor], Target] = Exactly
+    unit: ClassVar[Unit] = "bag"
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
         return count_loss(logits, self.target(labels), offsets=offsets, reduction="none")
@@ -70,10 +82,12 @@ class ProportionObjective:
 
     Examples:
         >>> import torch
-        >>> from kofn.training import ProportionObjective
+        >>> from kofn.learners import ProportionObjective
         >>> ProportionObjective()(torch.zeros(4), torch.tensor([1, 2]), torch.tensor([0, 2, 4])).neg().exp()
         tensor([0.5000, 0.5000])
     """
+
+    unit: ClassVar[Unit] = "instance"
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
         return losses.proportion_loss(logits, labels / offsets.diff(), offsets=offsets, reduction="none")
@@ -83,24 +97,30 @@ class ProportionObjective:
 class ContaminationObjective:
     """`kofn.losses.mutual_contamination_loss` of labels that are counts, over pairs of the batch's bags.
 
-    A batch without two different proportions says nothing: its loss is 0.
+    Each bag of a pair has half of the pair's loss, and the mean over bags is the mean over pairs. A batch without two
+    different proportions says nothing: its losses are 0.
 
     Examples:
         >>> import torch
-        >>> from kofn.training import ContaminationObjective
+        >>> from kofn.learners import ContaminationObjective
         >>> objective = ContaminationObjective()
         >>> objective(torch.zeros(4), torch.tensor([1, 1]), torch.tensor([0, 2, 4]))  # equal proportions
-        tensor([0.])
+        tensor([0., 0.])
         >>> objective(torch.zeros(4), torch.tensor([0, 2]), torch.tensor([0, 2, 4])).shape  # one pair
-        torch.Size([1])
+        torch.Size([2])
     """
+
+    unit: ClassVar[Unit] = "instance"
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
         proportions = labels / offsets.diff()
+        losses_of_bags = logits.sum() * 0.0 + logits.new_zeros(len(labels))
         pairs = losses.pair_bags(proportions)
         if not len(pairs):
-            return logits.sum().reshape(1) * 0.0
-        return losses.mutual_contamination_loss(logits, proportions, pairs=pairs, offsets=offsets, reduction="none")
+            return losses_of_bags
+        found = losses.mutual_contamination_loss(logits, proportions, pairs=pairs, offsets=offsets, reduction="none")
+        half = found * (len(labels) / (2 * len(pairs)))
+        return losses_of_bags.index_add(0, pairs.reshape(-1), half.repeat_interleave(2))
 
 
 @dataclass(frozen=True)
@@ -109,7 +129,7 @@ class BagObjective:
 
     Examples:
         >>> import torch
-        >>> from kofn.training import BagObjective
+        >>> from kofn.learners import BagObjective
         >>> batch = torch.zeros(4), torch.tensor([0, 1]), torch.tensor([0, 2, 4])
         >>> BagObjective()(*batch).neg().exp()
         tensor([0.2500, 0.7500])
@@ -119,6 +139,7 @@ class BagObjective:
 
     pool: Literal["max", "mean", "logsumexp"] | None = None
     positive_weight: float = 1.0
+    unit: ClassVar[Unit] = "bag"
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
         weight = self.positive_weight
@@ -135,12 +156,13 @@ class PooledObjective:
 
     Examples:
         >>> import torch
-        >>> from kofn.training import PooledObjective
+        >>> from kofn.learners import PooledObjective
         >>> PooledObjective()(torch.zeros(2), torch.tensor([0, 1]), torch.tensor([0, 7, 9])).neg().exp()
         tensor([0.5000, 0.5000])
     """
 
     positive_weight: float = 1.0
+    unit: ClassVar[Unit] = "bag"
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
         weight = logits.new_tensor(self.positive_weight)
@@ -149,32 +171,48 @@ class PooledObjective:
 
 @dataclass(frozen=True)
 class PUObjective:
-    """A loss of positive and unlabelled logits, for each bag of a batch; labels as in `kofn.batches.Batch`.
+    """A loss of positive and unlabelled logits for each bag, of which the first `labels` ones are labelled positives.
 
     Args:
         mixture: fraction of positives among the unlabelled.
-        loss: such as `kofn.losses.pu_loss`, `nnpu_loss`.
-        options: of the loss.
+        loss: "count" or "expectation" (`kofn.losses.pu_loss`), "upu", "nnpu" or "cvir".
+        positive_weight: of the labelled positives, with "count" and "expectation"; None for the mixture times the
+            number of unlabelled in the bag, so that they count as much as the positives that it is said to hold.
 
     Examples:
         >>> import torch
         >>> from kofn.losses import nnpu_loss
-        >>> from kofn.training import PUObjective
+        >>> from kofn.learners import PUObjective
         >>> logits, known, offsets = torch.tensor([2.0, 1.0, 0.0, -1.0]), torch.tensor([2]), torch.tensor([0, 4])
-        >>> objective = PUObjective(0.5, nnpu_loss)
+        >>> objective = PUObjective(0.5, "nnpu")
         >>> bool(objective(logits, known, offsets)[0] == nnpu_loss(logits[:2], logits[2:], 0.5))
         True
     """
 
     mixture: float
-    loss: Callable[..., Tensor] = losses.pu_loss
-    options: Mapping[str, Any] = field(default_factory=dict)
+    loss: Literal["count", "expectation", "upu", "nnpu", "cvir"] = "count"
+    positive_weight: float | None = None
+
+    @property
+    def unit(self) -> Unit:
+        return "bag" if self.loss in ("count", "expectation") else "instance"
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
-        bags = zip(offsets[:-1].tolist(), labels.tolist(), offsets[1:].tolist(), strict=True)
-        return torch.stack(
-            [
-                self.loss(logits[start : start + known], logits[start + known : end], self.mixture, **self.options)
-                for start, known, end in bags
-            ]
+        shapes, group = torch.stack([labels, offsets.diff() - labels], 1).unique(dim=0, return_inverse=True)
+        result = logits.new_zeros(len(labels))
+        for number, (known, unknown) in enumerate(shapes.tolist()):  # bags of one shape lie in a rectangle
+            bags = (group == number).nonzero().flatten()
+            x = logits[offsets[:-1][bags, None] + torch.arange(known + unknown, device=offsets.device)]
+            result = result.index_copy(0, bags, self._losses(x[:, :known], x[:, known:]))
+        return result
+
+    def _losses(self, positive: Tensor, unlabeled: Tensor) -> Tensor:
+        """Losses (g,) of bags (g, p) and (g, k)."""
+        if self.unit == "instance":
+            loss = {"upu": losses.upu_loss, "nnpu": losses.nnpu_loss, "cvir": losses.cvir_loss}[self.loss]
+            return loss(positive, unlabeled, self.mixture, reduction="none")
+        weight = self.mixture * unlabeled.shape[1] if self.positive_weight is None else self.positive_weight
+        match: Any = "distribution" if self.loss == "count" else "expectation"
+        return losses.pu_loss(
+            positive, unlabeled, self.mixture, match=match, positive_weight=weight, reduction="none"
         )

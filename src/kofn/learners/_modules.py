@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from kofn import models
+from kofn.models._networks import ends_in_logit
 from kofn.models._registry import NETWORKS
 
 Module = str | nn.Module | Callable[..., nn.Module]
@@ -73,39 +74,32 @@ def require_scores(network: nn.Module, instances: Tensor) -> None:
         part.training = mode
 
 
+def one_logit(output: Tensor, instances: int) -> Tensor:
+    """Logits (m,) from a network's output, (m,) or (m, 1)."""
+    if output.shape == (instances, 1):
+        return output.squeeze(1)
+    if output.shape != (instances,):
+        raise ValueError(
+            f"`module` must give one logit for each instance, shape ({instances},) or ({instances}, 1); "
+            f"its output has shape {tuple(output.shape)}. End it with kofn.models.Logit(features)."
+        )
+    return output
+
+
 def network_logits(network: nn.Module, instances: Tensor, offsets: Tensor | None = None) -> Tensor:
     """Logits of instances, (m,); of a network that pools those of bags, (b,), or of instances as bags of one."""
     x = instances.to(next((p.dtype for p in network.parameters()), torch.float32))
     if isinstance(network, models.AttentionMIL):
         logits: Tensor = network(x, offsets=torch.arange(len(x) + 1) if offsets is None else offsets)
         return logits
-    output: Tensor = network(x)
-    return output.reshape(len(x))  # (m,) or (m, 1)
-
-
-def same_shapes(network: nn.Module, before: nn.Module | None) -> bool:
-    """Whether one takes the other's weights."""
-    if before is None:
-        return False
-    shapes = [{name: value.shape for name, value in each.state_dict().items()} for each in (network, before)]
-    return shapes[0] == shapes[1]
-
-
-def set_start_rate(network: nn.Module, rate: float) -> None:
-    """Let a new network give every instance this probability."""
-    if not isinstance(network, nn.Sequential) or not isinstance(network[-1], models.Logit):
-        raise TypeError(
-            f"`module` must be a torch.nn.Sequential that ends in a kofn.models.Logit when `start` is given; got "
-            f"{type(network).__name__}. Set the last bias to logit(rate) yourself, and leave `start` out."
-        )
-    models.start_at_rate(network, rate)
+    return one_logit(network(x), len(x))
 
 
 def with_attention(network: nn.Module, *, gated: bool) -> models.AttentionMIL:
     """The network's encoder under attention pooling; a network that pools already stays as it is."""
     if isinstance(network, models.AttentionMIL):
         return network
-    if not isinstance(network, nn.Sequential) or not isinstance(network[-1], models.Logit):
+    if not ends_in_logit(network):
         raise ValueError(
             "`module` must be a torch.nn.Sequential that ends in a kofn.models.Logit when loss='attention', so that "
             "the attention can stand on what comes before; or a kofn.models.AttentionMIL of your own."

@@ -30,7 +30,7 @@ class ByLoss:
 
     Examples:
         >>> import torch
-        >>> from kofn.training import ByLoss
+        >>> from kofn.learners import ByLoss
         >>> rule = ByLoss()
         >>> rule.criterion(0.7, rule.measure(torch.zeros(3), torch.tensor([1]), torch.tensor([0, 3])))
         0.7
@@ -51,7 +51,7 @@ class ByLossAndError:
 
     Examples:
         >>> import torch
-        >>> from kofn.training import ByLossAndError
+        >>> from kofn.learners import ByLossAndError
         >>> rule = ByLossAndError()
         >>> batch = torch.tensor([2.0, -1.0]), torch.tensor([1, 1]), torch.tensor([0, 3, 5])
         >>> rule.criterion(0.5, rule.measure(*batch))  # one bag of two is taken for the other kind
@@ -82,7 +82,7 @@ class ByPrior:
 
     Examples:
         >>> import torch
-        >>> from kofn.training import ByPrior
+        >>> from kofn.learners import ByPrior
         >>> rule = ByPrior(0.5)
         >>> batch = torch.tensor([9.0, 1.0, -1.0, -1.0, -1.0]), torch.tensor([1]), torch.tensor([0, 5])
         >>> rule.criterion(0.0, rule.measure(*batch))  # one of four unlabelled, not two

@@ -1,0 +1,87 @@
+"""From the columns of a table to numbers for a linear model or a network: standardised, nothing missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Standardises numbers, fills in what is missing and says so, gives each category a column of 0 and 1.
+
+    A missing number becomes the mean, and a further column says that it was missing if any was in training. A category
+    that is missing or was not seen in training is none of the known ones. Numbers come first, then what is missing,
+    then categories.
+
+    Attributes:
+        numeric: columns of numbers.
+        mean: of these columns.
+        scale: of these columns: the standard deviation, 1 where that is 0.
+        missing: places in `numeric` of columns that had missing values.
+        categories: number of categories by column.
+    """
+
+    numeric: NDArray[np.int64]
+    mean: Floats
+    scale: Floats
+    missing: NDArray[np.int64]
+    categories: Mapping[int, int]
+
+    @classmethod
+    def learn(cls, instances: Floats, categories: Mapping[int, int]) -> Design:
+        """The design of the columns (n, features) of a table.
+
+        Examples:
+            >>> import numpy as np
+            >>> table = np.array([[20.0, 0.0], [40.0, 1.0], [np.nan, 0.0]], dtype=np.float32)
+            >>> Design.learn(table, {1: 2})(table).tolist()
+            [[-1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]
+        """
+        numeric = np.array([c for c in range(instances.shape[1]) if c not in categories], dtype=np.int64)
+        mean, scale = np.zeros(len(numeric)), np.ones(len(numeric))
+        gaps = []
+        for place, column in enumerate(numeric):  # one at a time, in float64, so that memory stays that of the table
+            values = instances[:, column].astype(np.float64)
+            known = values[~np.isnan(values)]
+            if len(known) < len(values):
+                gaps.append(place)
+            if len(known):
+                mean[place], scale[place] = known.mean(), known.std() or 1.0
+        return cls(numeric, np.float32(mean), np.float32(scale), np.array(gaps, dtype=np.int64), dict(categories))
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the result."""
+        return len(self.numeric) + len(self.missing) + sum(self.categories.values())
+
+    def __call__(self, instances: Floats) -> Floats:
+        """Numbers (n, width) float32 of the columns of a table."""
+        numbers = (instances[:, self.numeric] - self.mean) / self.scale
+        absent = np.isnan(numbers[:, self.missing]).astype(np.float32)
+        codes = [(instances[:, [c]] == np.arange(k)).astype(np.float32) for c, k in self.categories.items()]
+        return np.concatenate([np.nan_to_num(numbers, copy=False), absent, *codes], axis=1)
+
+    def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What a model file keeps of it: plain facts and tensors."""
+        tensors = {
+            "design.numeric": torch.from_numpy(self.numeric),
+            "design.mean": torch.from_numpy(self.mean),
+            "design.scale": torch.from_numpy(self.scale),
+            "design.missing": torch.from_numpy(self.missing),
+        }
+        return {"categories": [[column, number] for column, number in self.categories.items()]}, tensors
+
+    @classmethod
+    def from_model(cls, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Design:
+        """The design that a model file kept."""
+        kept = (tensors[f"design.{name}"].numpy() for name in ("numeric", "mean", "scale", "missing"))
+        return cls(*kept, {column: number for column, number in facts["categories"]})

@@ -1,0 +1,84 @@
+"""What every learner is: options, and a fit of a problem that gives a model."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from torch import Tensor
+
+from kofn.learners._problem import Problem
+from kofn.learners._splits import Split
+
+Instances = NDArray[np.float32]
+Logits = NDArray[np.float64]
+#: Called with what is being done, how far it is, of how many, and the losses so far.
+Progress = Callable[[str, int, int, Mapping[str, float]], None]
+
+
+@dataclass(eq=False, kw_only=True)
+class Fitted(ABC):
+    """What became of a fit.
+
+    Attributes:
+        history: a dict for each step (a round, an epoch, a penalty): its number, train_loss and, where bags were held
+            out, val_loss.
+        best: the step that was taken, counted from 0; None where nothing was held out.
+        splits: bags that were learned from, and bags that the choice was made on.
+        validation_loss: mean loss of the held-out bags, each scored by a model that had not seen it.
+        held_out_logits: (n,) of the instances of these bags, by such a model; NaN for the others.
+    """
+
+    history: list[dict[str, float]] = field(default_factory=list)
+    best: int | None = None
+    splits: Sequence[Split] = ()
+    validation_loss: float | None = None
+    held_out_logits: Logits | None = None
+
+    @abstractmethod
+    def logits(self, instances: Instances) -> Logits:
+        """Log-odds (n,) of instances (n, ...)."""
+
+    @abstractmethod
+    def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """What a model file keeps: plain facts and tensors, from which the learner's `from_model` makes the same."""
+
+
+class Learner(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+    """Makes the loss of a problem small. Its options are parameters as in scikit-learn."""
+
+    @abstractmethod
+    def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> Fitted:
+        """Fit a model to a problem.
+
+        Args:
+            problem: what a task makes of its labels.
+            seed: of all that is random; the same seed gives the same model.
+            progress: called every now and then.
+
+        Raises:
+            ValueError: options out of range.
+        """
+
+    @abstractmethod
+    def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Fitted:
+        """The fitted model that `Fitted.to_model` described."""
+
+
+def require_table(problem: Problem, learner: str) -> None:
+    """Require instances with columns, and a loss that reads instances."""
+    if problem.instances.ndim != 2:
+        raise ValueError(
+            f"`learner` must be a network for instances of shape {problem.instances.shape[1:]}; {learner} learns from "
+            f"columns. Say learner='network', or flatten the instances."
+        )
+    if problem.pooling is not None:
+        raise ValueError(
+            f"`loss` must be a loss of instances for {learner}, such as 'count'; got {problem.pooling!r}, which pools "
+            f"them in a network. Say learner='network'."
+        )

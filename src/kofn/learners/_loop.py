@@ -1,0 +1,239 @@
+"""The training of a network: a plain torch loop, on one process or on all that `torchrun` started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from kofn.batches import BagSampler, Draw
+from kofn.learners._checkpoints import Checkpoint, fit_identity
+from kofn.learners._learner import Progress
+from kofn.learners._modules import one_logit
+from kofn.learners._problem import Problem
+from kofn.learners._random_stream import RandomStream
+from kofn.learners._schedules import SCHEDULES
+from kofn.models import AttentionMIL
+
+if TYPE_CHECKING:
+    from kofn.learners._network import Network
+
+History = list[dict[str, float]]
+
+
+class Loop:
+    """Trains a network on the bags of a problem.
+
+        loss of a step = mean over its bags of weight * objective + l1 * sum |weights|
+
+    The mean is that of the whole step, over processes and accumulated batches, however uneven they are. Logits are
+    float32 at least before the objective sees them.
+
+    Args:
+        options: of the training.
+        instances: (n, ...) features of all instances.
+        train: bags to learn from.
+        valid: bags to judge each epoch on, or None.
+        seed: of the order of bags, of dropout and of whatever else the network draws.
+    """
+
+    def __init__(self, options: Network, instances: Tensor, train: Problem, valid: Problem | None, seed: int) -> None:
+        # Devices and processes, started by torchrun or not; imported here, since it takes as long as torch.
+        from accelerate import PartialState
+
+        self.options, self.instances, self.train, self.valid, self.seed = options, instances, train, valid, seed
+        self.state = PartialState(cpu=options.device == "cpu")
+        self.device = torch.device("cpu") if options.device == "cpu" else self.state.device
+        if options.device == "cuda" and self.device.type != "cuda":
+            raise ValueError("`device` must be one that there is; torch finds no GPU here. Say device='cpu' or 'auto'.")
+        if self.device.type == "mps":  # which has no float64
+            self.device = torch.device("cpu")
+        self.processes, self.process = self.state.num_processes, self.state.process_index
+        self.stream = RandomStream(self.device)
+        self.weights = train.bag_weights / train.bag_weights.mean()
+
+    def run(self, network: nn.Module, progress: Progress | None) -> tuple[nn.Module, History, int | None]:
+        """The network in evaluation mode with its best weights, the history, and the epoch whose weights these are."""
+        modes = [(part, part.training) for part in network.modules()]  # a frozen part stays frozen
+        network.to(self.device)
+        optimizer = self._optimizer(network)
+        parallel = DistributedDataParallel(network) if self.processes > 1 else network
+        steps = self.options.epochs * self._steps_per_epoch()
+        history: History = []
+        best: dict[str, Tensor] = {}
+        best_epoch: int | None = None
+        checkpoint = None
+        if self.options.checkpoint is not None:
+            checkpoint = Checkpoint(self.options.checkpoint, fit_identity(self.options, self.train, self.seed))
+            if checkpoint.exists():
+                history, best, best_epoch = checkpoint.load(network, optimizer)
+        for epoch in range(len(history), self.options.epochs):
+            if self._is_patience_over(history, best_epoch):
+                break
+            for part, mode in modes:
+                part.training = mode
+            entry = {"epoch": float(epoch), "train_loss": self._epoch(parallel, network, optimizer, epoch, steps)}
+            if self.valid is not None:
+                entry |= self._validate(network.eval())
+            history.append(entry)
+            if self.valid is not None and (
+                best_epoch is None or entry["criterion"] < history[best_epoch]["criterion"]
+            ):
+                best_epoch = epoch
+                best = {name: value.detach().clone() for name, value in network.state_dict().items()}
+            if checkpoint is not None and self.process == 0:
+                checkpoint.save(network, optimizer, history, best, best_epoch)
+            if progress is not None and self.process == 0:
+                progress("training", epoch, self.options.epochs, entry)
+            if self.options.callback is not None:
+                self.options.callback(network.eval(), entry)
+        if best:
+            network.load_state_dict(best)
+        return network.cpu().eval(), history, best_epoch
+
+    def _epoch(
+        self, parallel: nn.Module, network: nn.Module, optimizer: torch.optim.Optimizer, epoch: int, steps: int
+    ) -> float:
+        """Train one epoch; its mean training loss."""
+        self.stream.seed(self.seed, epoch, self.process, 1)  # 1: not the sampler's
+        problem = self.train.deal(epoch, self.seed)
+        sums = torch.zeros(2, dtype=torch.float64, device=self.device)
+        rate = SCHEDULES[self.options.schedule]
+        full = [group["lr"] for group in optimizer.param_groups]
+        done = epoch * self._steps_per_epoch()
+        accumulate = self.options.accumulate
+        for number, draw in enumerate(self._sampler(problem, epoch, shuffle=True, accumulate=accumulate)):
+            last = (number + 1) % accumulate == 0
+            with nullcontext() if last or self.processes == 1 else parallel.no_sync():
+                losses = self._losses(parallel, problem, draw.items) * self._weights_of(problem, draw.items)
+                loss = losses.mean()
+                if draw.share:  # else a repetition, so that processes keep step
+                    sums += torch.stack([losses.detach().double().sum(), sums.new_tensor(float(len(losses)))])
+                # Processes are averaged, and `share` asks for the sum.
+                loss = loss * (draw.share * self.processes)
+                if self.options.l1:
+                    loss = loss + self.options.l1 / accumulate * _absolute_weights(network)
+                loss.backward()
+            if last:
+                for group, most in zip(optimizer.param_groups, full, strict=True):
+                    group["lr"] = most * rate(min((done + 0.5) / steps, 1.0))
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=True)
+                done += 1
+        for group, most in zip(optimizer.param_groups, full, strict=True):
+            group["lr"] = most
+        total, bags = self._summed(sums).tolist()
+        loss_of_epoch = total / max(bags, 1)
+        finite = all(bool(p.isfinite().all()) for p in network.parameters())
+        _require_finite("training", loss_of_epoch if finite else float("nan"), epoch)
+        return float(loss_of_epoch)
+
+    def _validate(self, network: nn.Module) -> dict[str, float]:
+        """The loss of the held-out bags and the rule's criterion."""
+        assert self.valid is not None
+        rule = self.valid.rule
+        weights = self.valid.bag_weights
+        sums: Tensor | None = None
+        with torch.no_grad(), self.stream.lent():
+            for draw in self._sampler(self.valid, 0, shuffle=False, accumulate=1):
+                logits, labels, offsets = self._forward(network, self.valid, draw.items)
+                losses = self.valid.objective(logits, labels, offsets).double()
+                weight = weights[draw.items].to(losses.device)
+                weighted = (losses.masked_fill(weight == 0, 0.0) * weight).sum()
+                found = torch.cat([torch.stack([weighted, weight.sum()]), rule.measure(logits, labels, offsets)])
+                found = found if draw.share else torch.zeros_like(found)
+                sums = found if sums is None else sums + found
+        assert sums is not None
+        sums = self._summed(sums)
+        loss = float(sums[0] / sums[1])
+        _require_finite("validation", loss, None)
+        return {"val_loss": loss, "criterion": rule.criterion(loss, sums[2:])}
+
+    def _losses(self, parallel: nn.Module, problem: Problem, items: Tensor) -> Tensor:
+        with self.stream.lent():
+            logits, labels, offsets = self._forward(parallel, problem, items)
+        return problem.objective(logits, labels, offsets)
+
+    def _forward(self, network: nn.Module, problem: Problem, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits of the instances of some bags, or of the bags from a network that pools; their labels and offsets."""
+        index, offsets = problem.bags.gather(items)
+        x, labels, offsets = (t.to(self.device) for t in (self.instances[index], problem.labels[items], offsets))
+        x = x.to(next((p.dtype for p in network.parameters()), torch.float32))
+        with self._autocast():
+            pools = isinstance(getattr(network, "module", network), AttentionMIL)
+            logits = network(x, offsets=offsets) if pools else one_logit(network(x), len(x))
+        return logits.to(torch.promote_types(logits.dtype, torch.float32)), labels, offsets
+
+    def _weights_of(self, problem: Problem, items: Tensor) -> Tensor | float:
+        """The weights of some bags, whose mean over all is 1."""
+        return 1.0 if problem.weight is None else self.weights[items].to(self.device)
+
+    @contextmanager
+    def _autocast(self) -> Iterator[None]:
+        if self.options.precision == "float32":
+            yield
+            return
+        with torch.autocast(self.device.type, dtype=torch.bfloat16):
+            yield
+
+    def _sampler(self, problem: Problem, epoch: int, *, shuffle: bool, accumulate: int) -> Iterator[Draw]:
+        sampler = BagSampler(problem.bags.sizes, **self._batch_size(problem), **self._plan(shuffle, accumulate))
+        sampler.set_epoch(epoch)
+        return iter(sampler)
+
+    def _plan(self, shuffle: bool, accumulate: int) -> dict[str, Any]:
+        return {
+            "shuffle": shuffle,
+            "seed": self.seed,
+            "processes": self.processes,
+            "process": self.process,
+            "accumulate": accumulate,
+        }
+
+    def _batch_size(self, problem: Problem) -> dict[str, int]:
+        if self.options.max_instances is not None:
+            return {"instances": self.options.max_instances}
+        # Sixteen steps an epoch or more: with few large steps a small data set would hardly move the weights.
+        return {"bags": self.options.batch_size or min(max(len(problem.bags) // 16, 1), 64)}
+
+    def _steps_per_epoch(self) -> int:
+        accumulate = self.options.accumulate
+        sampler = BagSampler(self.train.bags.sizes, **self._batch_size(self.train), **self._plan(True, accumulate))
+        return len(sampler) // accumulate
+
+    def _optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
+        weights = list(network.parameters())
+        if self.options.optimizer is not None:
+            return self.options.optimizer(weights)
+        return torch.optim.Adam(weights, lr=self.options.lr, weight_decay=self.options.weight_decay)
+
+    def _is_patience_over(self, history: History, best_epoch: int | None) -> bool:
+        if self.options.patience is None or best_epoch is None:
+            return False
+        return len(history) - 1 - best_epoch >= self.options.patience
+
+    def _summed(self, sums: Tensor) -> Tensor:
+        """Sums over all processes."""
+        if self.processes > 1:
+            torch.distributed.all_reduce(sums)
+        return sums
+
+
+def _absolute_weights(network: nn.Module) -> Tensor:
+    weights = [p.abs().sum() for p in network.parameters() if p.dim() > 1]
+    return torch.stack(weights).sum() if weights else torch.zeros(())
+
+
+def _require_finite(which: str, loss: float, epoch: int | None) -> None:
+    """Require a loss that is a number."""
+    if not np.isfinite(loss):
+        when = "" if epoch is None else f" in epoch {epoch}"
+        raise ValueError(
+            f"the {which} loss became {loss}{when}. Lower `lr`, scale the features, or look for labels that no bag of "
+            f"that size can have."
+        )

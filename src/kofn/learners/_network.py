@@ -1,0 +1,241 @@
+"""Any torch module on any loss: its options, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from kofn import _require
+from kofn.bags import Bags
+from kofn.learners._design import Design
+from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress
+from kofn.learners._loop import Loop
+from kofn.learners._modules import Module, make_network, network_logits, require_scores, with_attention
+from kofn.learners._problem import Problem
+from kofn.learners._random_stream import RandomStream
+from kofn.learners._schedules import SCHEDULES
+from kofn.learners._splits import hold_out
+from kofn.models import AttentionMIL, start_at_rate
+from kofn.models._networks import ends_in_logit
+
+CHUNK = 16384  # instances scored at a time
+
+
+class Network(Learner):
+    """Any torch module that gives one logit for each instance, trained by Adam; the best epoch on held-out bags is kept.
+
+    Args:
+        module: "mlp", another name of `kofn.models`, a `torch.nn.Module` (copied), or a factory of one, called with the
+            number of features (of images: of channels) if it takes an argument.
+        hidden: widths of the hidden layers of "mlp".
+        dropout: of "mlp".
+        epochs: maximum number of epochs.
+        patience: epochs without a better one after which training ends; None trains all epochs.
+        validation_fraction: part of the bags to hold out, on which the best epoch is chosen. With 0, all bags train and
+            the last epoch's weights are taken.
+        lr: learning rate.
+        schedule: of the learning rate over all epochs: "constant"; "cosine", down to 0, so that the last batches leave
+            less noise in the weights; "one-cycle", up from 0 and down, for large bags, whose loss is steep at first.
+        weight_decay: of Adam.
+        l1: factor of the sum of absolute weights (of matrices and kernels, not of biases).
+        optimizer: from parameters to an optimizer, in place of Adam with `lr` and `weight_decay`.
+        start: probability that a new network gives every instance, if it ends in a `kofn.models.Logit`: "rate", that of
+            the bags' labels; a number; or None for one half, as torch initialises it.
+        standardise: the columns of a table.
+        batch_size: bags in a step; by default a sixteenth of them, at most 64.
+        max_instances: instances in a batch at most, in place of `batch_size`.
+        accumulate: batches in a step, if a step of `batch_size` bags is too large for memory.
+        device: "cpu", "cuda", or "auto" for a GPU if there is one.
+        precision: of the network: "float32" or "bfloat16" (autocast); the loss is computed in float64 inside.
+        checkpoint: file to write after each epoch; the same fit, cut off, goes on from there, bit for bit.
+        callback: called after each epoch with the network and the epoch's entry in the history.
+
+    Started by ``torchrun``, all processes train one network: bags are shared out, and gradients are those of the whole
+    step, however uneven the shares are.
+
+    Examples:
+        >>> import numpy as np, kofn
+        >>> rng = np.random.default_rng(0)
+        >>> X, groups = rng.normal(size=(400, 2)), np.repeat(np.arange(100), 4)
+        >>> y = (X[:, 0] > 0).reshape(100, 4).mean(1).repeat(4)
+        >>> network = kofn.Network(hidden=(16,), lr=0.01, epochs=30)
+        >>> model = kofn.LLPClassifier(network, random_state=0).fit(X, y, groups=groups)
+        >>> bool((model.predict(X) == (X[:, 0] > 0)).mean() > 0.95)
+        True
+    """
+
+    def __init__(
+        self,
+        module: Module = "mlp",
+        *,
+        hidden: Sequence[int] = (128,),
+        dropout: float = 0.0,
+        epochs: int = 200,
+        patience: int | None = 15,
+        validation_fraction: float = 0.1,
+        lr: float = 1e-3,
+        schedule: Literal["constant", "cosine", "one-cycle"] = "constant",
+        weight_decay: float = 0.0,
+        l1: float = 0.0,
+        optimizer: Callable[[Any], Optimizer] | None = None,
+        start: float | Literal["rate"] | None = "rate",
+        standardise: bool = True,
+        batch_size: int | None = None,
+        max_instances: int | None = None,
+        accumulate: int = 1,
+        device: Literal["cpu", "cuda", "auto"] = "cpu",
+        precision: Literal["float32", "bfloat16"] = "float32",
+        checkpoint: str | Path | None = None,
+        callback: Callable[[nn.Module, Mapping[str, float]], None] | None = None,
+    ) -> None:
+        self.module = module
+        self.hidden = hidden
+        self.dropout = dropout
+        self.epochs = epochs
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.lr = lr
+        self.schedule = schedule
+        self.weight_decay = weight_decay
+        self.l1 = l1
+        self.optimizer = optimizer
+        self.start = start
+        self.standardise = standardise
+        self.batch_size = batch_size
+        self.max_instances = max_instances
+        self.accumulate = accumulate
+        self.device = device
+        self.precision = precision
+        self.checkpoint = checkpoint
+        self.callback = callback
+
+    def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedNetwork:
+        self._require_options()
+        split = hold_out(problem.strata, self.validation_fraction, seed) if self.validation_fraction else None
+        train = problem if split is None else problem.take(split[0])
+        design = self._design(train)
+        instances = problem.instances if design is None else design(problem.instances)
+        loop = Loop(self, torch.from_numpy(instances), train, None if split is None else problem.take(split[1]), seed)
+        stream = RandomStream(torch.device("cpu"))
+        stream.seed(seed, 3)
+        with stream.lent():
+            network = self._new(instances.shape[1:], problem.pooling)
+        self._set_start(network, problem.rate)
+        require_scores(network, loop.instances[:2])
+        trained, history, best = loop.run(network, progress)
+        fitted = FittedNetwork(trained, design, instances.shape[1:], problem.pooling, history=history, best=best)
+        if split is not None and best is not None:
+            fitted.splits = [split]
+            fitted.validation_loss = history[best]["val_loss"]
+            if problem.pooling is None:
+                rows = problem.take(split[1]).bags.index.unique().numpy()
+                fitted.held_out_logits = np.full(len(instances), np.nan)
+                fitted.held_out_logits[rows] = fitted.logits(problem.instances[rows])
+        return fitted
+
+    def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedNetwork:
+        shape, pooling = tuple(facts["shape"]), facts["pooling"]
+        stream = RandomStream(torch.device("cpu"))
+        stream.seed(0)
+        with stream.lent():  # the fresh weights are replaced at once
+            network = self._new(shape, pooling)
+        weights = {name.removeprefix("network."): t for name, t in tensors.items() if name.startswith("network.")}
+        try:
+            network.load_state_dict(weights, assign=True)  # in the precision that was saved
+        except RuntimeError as error:
+            raise ValueError(f"`module` must be the network that the model was trained with; {error}") from None
+        design = None if facts["design"] is None else Design.from_model(facts["design"], tensors)
+        return FittedNetwork(network.eval(), design, shape, pooling)
+
+    def _new(self, shape: tuple[int, ...], pooling: str | None) -> nn.Module:
+        network = make_network(self.module, shape, hidden=self.hidden, dropout=self.dropout)
+        if pooling is not None:
+            return with_attention(network, gated=pooling == "gated-attention")
+        if isinstance(network, AttentionMIL):
+            raise ValueError(
+                "`module` must give one logit for each instance; an AttentionMIL gives one for each bag. It goes with "
+                "MILClassifier(loss='attention')."
+            )
+        return network
+
+    def _set_start(self, network: nn.Module, rate: float) -> None:
+        """Let a new network begin at the rate that is asked for."""
+        if self.start is None or isinstance(network, AttentionMIL):
+            return
+        if ends_in_logit(network):
+            start_at_rate(network, rate if self.start == "rate" else float(self.start))
+        elif self.start != "rate":
+            raise TypeError(
+                f"`module` must be a torch.nn.Sequential that ends in a kofn.models.Logit when `start` is a number; got "
+                f"{type(network).__name__}. Set the last bias to logit(rate) yourself, and leave `start` out."
+            )
+
+    def _design(self, train: Problem) -> Design | None:
+        """How the columns of a table become the network's features; None for what is no table or is taken as it is."""
+        if train.instances.ndim != 2:
+            return None
+        _, part = train.compact()
+        gaps = bool(np.isnan(part.instances).any()) or bool(train.categories)
+        return Design.learn(part.instances, train.categories) if self.standardise or gaps else None
+
+    def _require_options(self) -> None:
+        """Parameters that would otherwise fail late, or not at all."""
+        _require.whole_number("epochs", self.epochs, low=1)
+        _require.whole_number("accumulate", self.accumulate, low=1)
+        if self.patience is not None:
+            _require.whole_number("patience", self.patience, low=1)
+        for name in ("batch_size", "max_instances"):
+            if getattr(self, name) is not None:
+                _require.whole_number(name, getattr(self, name), low=1)
+        if self.batch_size is not None and self.max_instances is not None:
+            raise ValueError(
+                f"either `batch_size` or `max_instances` must be given, not both; got {self.batch_size} and "
+                f"{self.max_instances}."
+            )
+        for name in ("lr", "weight_decay", "l1"):
+            _require.number(name, getattr(self, name), low=0)
+        for name in ("dropout", "validation_fraction"):
+            if _require.fraction(name, getattr(self, name)) == 1:
+                raise ValueError(f"`{name}` must be below 1, or nothing is left to learn from; got 1.")
+        _require.option("schedule", self.schedule, tuple(SCHEDULES))
+        _require.option("precision", self.precision, ("float32", "bfloat16"))
+        _require.option("device", self.device, ("cpu", "cuda", "auto"))
+        if not (self.start is None or self.start == "rate" or (not isinstance(self.start, str) and 0 < self.start < 1)):
+            raise ValueError(f"`start` must be 'rate', None, or a probability above 0 and below 1; got {self.start!r}.")
+
+
+@dataclass(eq=False)
+class FittedNetwork(Fitted):
+    """A trained network in evaluation mode, on the CPU, and what makes features of a table for it."""
+
+    network: nn.Module
+    design: Design | None
+    shape: tuple[int, ...]
+    pooling: str | None
+
+    def logits(self, instances: Instances) -> Logits:
+        """Log-odds (n,) of instances; an attention model scores an instance as a bag of one."""
+        parts = [self._score(instances[i : i + CHUNK]) for i in range(0, len(instances), CHUNK)]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def bag_logits(self, instances: Instances, bags: Bags) -> Logits:
+        """Log-odds (b,) of bags, of a network that pools."""
+        return self._score(instances[bags.index.numpy()], bags.offsets)
+
+    def _score(self, instances: Instances, offsets: Tensor | None = None) -> Logits:
+        x = torch.from_numpy(instances if self.design is None else self.design(instances))
+        with torch.no_grad():
+            logits: Logits = network_logits(self.network.eval(), x, offsets).double().numpy()
+        return logits
+
+    def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        facts, tensors = (None, {}) if self.design is None else self.design.to_model()
+        weights = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        return {"shape": list(self.shape), "pooling": self.pooling, "design": facts}, tensors | weights

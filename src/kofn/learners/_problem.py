@@ -1,0 +1,186 @@
+"""What a learner is given: instances, bags of them, and a loss of their logits to make small."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kofn.bags import Bags
+from kofn.learners._objectives import Objective
+from kofn.learners._stopping import ByLoss, StoppingRule
+
+Floats = NDArray[np.float32]
+Pooling = Literal["attention", "gated-attention"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Problem:
+    """Instances, bags of them, what is said of each bag, and the loss that says how badly logits agree with it.
+
+    A task (label proportions, multiple instances, positives and unlabelled) makes a problem of its labels, and any
+    learner makes its loss small: the mean over bags, by weight, of ``objective(logits, labels, offsets)``.
+
+    Attributes:
+        instances: (n, ...) float32; of a table NaN where a value is missing.
+        categories: number of categories by column, for columns that hold codes 0, 1, ... of categories.
+        bags: positions of the bags' instances; an instance may occur several times.
+        labels: (b, ...) what the objective reads.
+        objective: from logits of entries (m,), labels and offsets to losses (b,).
+        weight: (b,) of the bags' losses, at least 0; None for ones.
+        rate: the probability of a positive instance before anything is learned: where every learner starts.
+        proportions: (b,) about the share of positives in each bag; of multiple instances, 1 where there is one.
+        rule: what makes a network's epoch the best.
+        pooling: the attention that makes one logit of a bag, for a network; None where the loss reads instances.
+    """
+
+    instances: Floats
+    bags: Bags
+    labels: Tensor
+    objective: Objective
+    rate: float
+    proportions: Tensor
+    categories: Mapping[int, int] = field(default_factory=dict)
+    weight: Tensor | None = None
+    rule: StoppingRule = field(default_factory=ByLoss)
+    pooling: Pooling | None = None
+
+    @property
+    def strata(self) -> Tensor:
+        """(units,) whole numbers: what is held out is held out of each stratum. A unit is a bag."""
+        both = bool(((self.proportions == 0) | (self.proportions == 1)).all())
+        return self.proportions.long() if both else torch.zeros(len(self.bags), dtype=torch.int64)
+
+    def take(self, units: Tensor) -> Problem:
+        """The problem of some of the bags."""
+        return replace(
+            self,
+            bags=self.bags.select(units),
+            labels=self.labels[units],
+            proportions=self.proportions[units],
+            weight=None if self.weight is None else self.weight[units],
+        )
+
+    def deal(self, epoch: int, seed: int) -> Problem:
+        """The problem with the bags of an epoch; here they are the same in each."""
+        return self
+
+    def compact(self) -> tuple[Tensor, Problem]:
+        """The instances that lie in a bag, and the problem of these alone."""
+        rows, index = self.bags.index.unique(return_inverse=True)
+        if len(rows) == len(self.instances):
+            return rows, self
+        return rows, replace(self, instances=self.instances[rows.numpy()], bags=Bags(index, self.bags.offsets))
+
+    @property
+    def bag_weights(self) -> Tensor:
+        """(b,) float64."""
+        return torch.ones(len(self.bags), dtype=torch.float64) if self.weight is None else self.weight.double()
+
+    @property
+    def row_weights(self) -> Tensor:
+        """(n,) float64: for each instance the sum of the weights of the bags that it lies in."""
+        entries = self.bag_weights[self.bags.bag_of()]
+        return torch.zeros(len(self.instances), dtype=torch.float64).index_add(0, self.bags.index, entries)
+
+    def losses(self, logits: Tensor) -> Tensor:
+        """Losses (b,) of the bags, from logits of the instances (n,)."""
+        return self.objective(logits[self.bags.index], self.labels, self.bags.offsets)
+
+    def mean_loss(self, logits: Tensor) -> Tensor:
+        """The mean over bags, by weight, from logits of the instances (n,)."""
+        return self.mean(self.losses(logits))
+
+    def mean(self, losses: Tensor) -> Tensor:
+        """The mean of losses (b,) by weight; a bag of weight 0 is left out, whatever its loss."""
+        weights = self.bag_weights.to(losses.dtype)
+        return (losses.masked_fill(weights == 0, 0.0) * weights).sum() / weights.sum()
+
+    def total(self, losses: Tensor) -> Tensor:
+        """The sum of losses (b,) by weight, in which an instance's part does not shrink with its bag.
+
+        A likelihood of a bag is such a sum already. A mean over its instances is multiplied by how many they are, so
+        that p (1 - p) is of the size of the curvature of either.
+        """
+        weights = self.bag_weights.to(losses.dtype)
+        if self.objective.unit == "instance":
+            weights = weights * self.bags.sizes
+        return (losses.masked_fill(weights == 0, 0.0) * weights).sum()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PUProblem(Problem):
+    """Labelled positives and unlabelled instances, dealt into new bags each epoch: the positives of a bag come first.
+
+    There are ceil(unlabelled / size) bags, whose sizes differ by one at most: no small bag is left over, whose count
+    would say less. Positives are dealt likewise, over and over if there are too few. What is held out are instances.
+
+    Attributes:
+        labeled: (n,) bool, True for the labelled positives.
+        size: unlabelled instances in a bag, at most.
+        chosen: (k,) the instances that are used.
+    """
+
+    labeled: Tensor
+    size: int
+    chosen: Tensor
+
+    @classmethod
+    def of(cls, labeled: Tensor, *, size: int, seed: int, **problem: Any) -> PUProblem:
+        """A problem of all instances."""
+        bags, labels = deal(labeled, torch.arange(len(labeled)), size, 0, seed)
+        shares = torch.full((len(bags),), float(problem["rate"]), dtype=torch.float64)
+        return cls(
+            bags=bags,
+            labels=labels,
+            proportions=shares,
+            labeled=labeled,
+            size=size,
+            chosen=torch.arange(len(labeled)),
+            **problem,
+        )
+
+    @property
+    def strata(self) -> Tensor:
+        return self.labeled[self.chosen].long()
+
+    def take(self, units: Tensor) -> PUProblem:
+        """The problem of some of the instances."""
+        return replace(self, chosen=self.chosen[units]).deal(0, 0)
+
+    def deal(self, epoch: int, seed: int) -> PUProblem:
+        bags, labels = deal(self.labeled, self.chosen, self.size, epoch, seed)
+        return replace(self, bags=bags, labels=labels, proportions=self.proportions[:1].expand(len(bags)))
+
+
+def deal(labeled: Tensor, chosen: Tensor, size: int, epoch: int, seed: int) -> tuple[Bags, Tensor]:
+    """Bags of labelled positives and unlabelled instances, and how many of each bag, the first ones, are labelled.
+
+    Examples:
+        >>> import torch
+        >>> labeled = torch.tensor([True, False, False, False, False])
+        >>> bags, positives = deal(labeled, torch.arange(5), 2, 0, 0)
+        >>> bags.sizes.tolist(), positives.tolist(), bags[0][0].item()
+        ([3, 3], [1, 1], 0)
+    """
+    generator = generator_of(seed, epoch)
+    known, unknown = chosen[labeled[chosen]], chosen[~labeled[chosen]]
+    unknown = unknown[torch.randperm(len(unknown), generator=generator)]
+    n_bags = -(-len(unknown) // size)
+    each = min(size, len(known))
+    rounds = -(-n_bags * each // len(known))
+    order = torch.cat([torch.randperm(len(known), generator=generator) for _ in range(rounds)])
+    positives = known[order[: n_bags * each]].reshape(n_bags, each)
+    bags = [torch.cat(pair) for pair in zip(positives, unknown.tensor_split(n_bags), strict=True)]
+    return Bags.from_lists(bags), torch.full((n_bags,), each)
+
+
+def generator_of(*key: int) -> torch.Generator:
+    """A generator whose stream is told by some whole numbers, far from that of any other numbers."""
+    state = np.random.SeedSequence(list(key)).generate_state(1, np.uint64)
+    return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))

@@ -1,0 +1,180 @@
+"""Boosted trees on any loss, by LightGBM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from kofn import _require
+from kofn.learners._boosting import Boosting
+from kofn.learners._held_out import mean_curve, validation
+from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress, require_table
+from kofn.learners._problem import Problem
+from kofn.learners._splits import splits_of
+
+UNCHOSEN = 100  # rounds, where there are too few bags to choose their number on
+GROWTH = 1.1  # rounds of a fit on all bags over those of a fit on a part of them
+SMALL = 1_000_000  # values in a table that one thread is done with sooner than several agree
+
+
+class Trees(Learner):
+    """Gradient-boosted decision trees (LightGBM), with the number of rounds chosen on held-out bags.
+
+    Each round fits a tree to the gradient of the loss and to the curvature p (1 - p) of its EM bound
+    (`boosting_objective`), starting from the base rate. Missing values and categories are taken as they are; nothing
+    needs to be scaled. Boosting with the number of rounds that is best on the left-out folds of bags, a tenth more for
+    the larger data, is then run on all bags.
+
+    Args:
+        rounds: number of trees; None chooses it on held-out bags.
+        max_rounds: at most so many, where it is chosen.
+        learning_rate: factor of each tree.
+        leaves: of a tree, at most.
+        min_rows: rows in a leaf, at least; of small data fewer, a twentieth of the rows.
+        l2: penalty on the values of leaves.
+        row_fraction: of the rows, drawn anew for each tree.
+        column_fraction: of the columns, drawn anew for each tree.
+        folds: over bags; of more than 5,000 bags a tenth is held out instead.
+        patience: rounds without a better held-out loss after which a fold ends.
+        threads: of LightGBM; None takes as many as torch uses, or one if the table is small.
+        options: further parameters of LightGBM by its own names, such as ``{"monotone_constraints": [1, 0]}``.
+
+    Examples:
+        >>> import numpy as np, kofn
+        >>> rng = np.random.default_rng(0)
+        >>> X, groups = rng.normal(size=(800, 3)), np.repeat(np.arange(200), 4)
+        >>> y = (X[:, 0] > 0).reshape(200, 4).mean(1).repeat(4)
+        >>> model = kofn.LLPClassifier(kofn.Trees(leaves=7), random_state=0).fit(X, y, groups=groups)
+        >>> int(model.feature_importances_.argmax())
+        0
+    """
+
+    def __init__(
+        self,
+        *,
+        rounds: int | None = None,
+        max_rounds: int = 1000,
+        learning_rate: float = 0.06,
+        leaves: int = 15,
+        min_rows: int = 20,
+        l2: float = 1.0,
+        row_fraction: float = 0.7,
+        column_fraction: float = 0.7,
+        folds: int = 5,
+        patience: int = 40,
+        threads: int | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.rounds = rounds
+        self.max_rounds = max_rounds
+        self.learning_rate = learning_rate
+        self.leaves = leaves
+        self.min_rows = min_rows
+        self.l2 = l2
+        self.row_fraction = row_fraction
+        self.column_fraction = column_fraction
+        self.folds = folds
+        self.patience = patience
+        self.threads = threads
+        self.options = options
+
+    def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedTrees:
+        self._require_options()
+        require_table(problem, "Trees")
+        boosting = Boosting(problem, self._params(problem.instances, seed), progress)
+        splits = [] if self.rounds is not None else splits_of(problem.strata, self.folds, seed)
+        if not splits:
+            rounds = self.rounds or UNCHOSEN
+            text, losses = boosting.run(rounds)
+            return FittedTrees(text, boosting.start, self.threads, history=history(losses, []))
+        tried = [boosting.fold(i, splits, self.max_rounds, self.patience) for i in range(len(splits))]
+        best = round(float(np.mean([np.argmin(each.losses) for each in tried])))
+        text, losses = boosting.run(round(GROWTH * (best + 1)))
+        return FittedTrees(
+            text,
+            boosting.start,
+            self.threads,
+            history=history(losses, mean_curve(tried)),
+            splits=splits,
+            **validation(problem, tried, best),
+        )
+
+    def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedTrees:
+        text = tensors["trees"].numpy().tobytes().decode()
+        return FittedTrees(text=text, start=float(facts["start"]), threads=self.threads)
+
+    def _require_options(self) -> None:
+        """Require numbers that LightGBM would refuse late, or not at all."""
+        if self.rounds is not None:
+            _require.whole_number("rounds", self.rounds, low=1)
+        for name, low in {"max_rounds": 1, "leaves": 2, "min_rows": 1, "folds": 2, "patience": 1}.items():
+            _require.whole_number(name, getattr(self, name), low=low)
+        if self.threads is not None:
+            _require.whole_number("threads", self.threads, low=1)
+        _require.number("learning_rate", self.learning_rate, low=0)
+        _require.number("l2", self.l2, low=0)
+        for name in ("row_fraction", "column_fraction"):
+            if _require.fraction(name, getattr(self, name)) == 0:
+                raise ValueError(f"`{name}` must be above 0, or a tree has nothing to learn from; got 0.")
+
+    def _params(self, instances: Instances, seed: int) -> dict[str, Any]:
+        threads = self.threads or (1 if instances.size < SMALL else torch.get_num_threads())
+        return {
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.leaves,
+            "min_data_in_leaf": min(self.min_rows, max(len(instances) // 20, 1)),
+            "lambda_l2": self.l2,
+            "bagging_fraction": self.row_fraction,
+            "bagging_freq": 1,
+            "feature_fraction": self.column_fraction,
+            "seed": seed % 2**31,
+            "num_threads": threads,
+            "deterministic": True,
+            "force_col_wise": True,
+            "metric": "None",
+            "verbose": -1,
+        } | dict(self.options or {})
+
+
+@dataclass(eq=False)
+class FittedTrees(Fitted):
+    """Trees as LightGBM's text, and the log-odds that they are added to."""
+
+    text: str
+    start: float
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        lightgbm = _require.package("lightgbm", extra="train")
+        try:
+            self.booster = lightgbm.Booster(model_str=self.text, params={"verbose": -1})
+        except lightgbm.basic.LightGBMError as error:
+            raise ValueError(f"the model must hold trees as LightGBM writes them; {error}") from None
+
+    def logits(self, instances: Instances) -> Logits:
+        threads = self.threads or (1 if instances.size < SMALL else torch.get_num_threads())
+        scores: Logits = self.booster.predict(instances, raw_score=True, num_threads=threads)
+        return self.start + scores
+
+    @property
+    def importances(self) -> Logits:
+        """(features,) the share of each column in what all splits gained; 0 of all where no tree has a split."""
+        gains: Logits = self.booster.feature_importance("gain")
+        return gains / max(gains.sum(), np.finfo(np.float64).tiny)
+
+    def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        text = np.frombuffer(self.text.encode(), dtype=np.uint8).copy()
+        return {"start": self.start}, {"trees": torch.from_numpy(text)}
+
+
+def history(train_losses: list[float], held_out_losses: list[float]) -> list[dict[str, float]]:
+    """A dict for each round, of which the held-out losses may end sooner."""
+    entries = [{"round": float(number), "train_loss": loss} for number, loss in enumerate(train_losses)]
+    for entry, loss in zip(entries, held_out_losses, strict=False):
+        entry["val_loss"] = loss
+    return entries
