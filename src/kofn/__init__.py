@@ -11,13 +11,13 @@ if TYPE_CHECKING:
         distributions,
         estimators,
         experiments,
+        learners,
         losses,
         metrics,
         models,
         report,
         tables,
         targets,
-        training,
     )
     from kofn.bags import Bags
     from kofn.counts import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from kofn.distributions import ConditionalBernoulli, PoissonBinomial
     from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+    from kofn.learners import EM, Linear, Network, Trees
     from kofn.losses import count_loss, mixture_proportion
     from kofn.targets import AtLeast, AtMost, Between, Distributed, Exactly, Noisy, OneOf
 
@@ -44,13 +45,17 @@ _HOME = {
     "ConditionalBernoulli": "distributions",
     "CountDistribution": "counts",
     "Distributed": "targets",
+    "EM": "learners",
     "Exactly": "targets",
     "LLPClassifier": "estimators",
+    "Linear": "learners",
     "MILClassifier": "estimators",
+    "Network": "learners",
     "Noisy": "targets",
     "OneOf": "targets",
     "PUClassifier": "estimators",
     "PoissonBinomial": "distributions",
+    "Trees": "learners",
     "count_loss": "losses",
     "count_posteriors": "counts",
     "log_count_between": "counts",
@@ -59,11 +64,12 @@ _HOME = {
     "mixture_proportion": "losses",
 }
 _MODULES = (
-    "batches", "counts", "datasets", "distributions", "estimators", "experiments", "losses", "metrics", "models",
-    "report", "tables", "targets", "training",
+    "batches", "counts", "datasets", "distributions", "estimators", "experiments", "learners", "losses", "metrics",
+    "models", "report", "tables", "targets",
 )  # fmt: skip
 
 __all__ = [
+    "EM",
     "AtLeast",
     "AtMost",
     "Bags",
@@ -73,11 +79,14 @@ __all__ = [
     "Distributed",
     "Exactly",
     "LLPClassifier",
+    "Linear",
     "MILClassifier",
+    "Network",
     "Noisy",
     "OneOf",
     "PUClassifier",
     "PoissonBinomial",
+    "Trees",
     "batches",
     "count_loss",
     "count_posteriors",
@@ -86,6 +95,7 @@ __all__ = [
     "distributions",
     "estimators",
     "experiments",
+    "learners",
     "log_count_between",
     "log_count_distribution",
     "log_count_prob",
@@ -96,7 +106,6 @@ __all__ = [
     "report",
     "tables",
     "targets",
-    "training",
 ]
 
 

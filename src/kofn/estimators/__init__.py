@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from kofn.estimators import _require_sklearn, _saving  # noqa: F401  # the requirement first
+from kofn.estimators import _saving
 from kofn.estimators._grid_search import search
 from kofn.estimators._llp_classifier import LLPClassifier
 from kofn.estimators._mil_classifier import MILClassifier
@@ -15,15 +15,15 @@ __all__ = ["LLPClassifier", "MILClassifier", "PUClassifier", "load", "search"]
 def load(
     path: str | Path, *, module: Any = None, **code_parameters: Any
 ) -> LLPClassifier | MILClassifier | PUClassifier:
-    """Read any fitted estimator from the folder that its `save` wrote.
+    """Read any fitted estimator from the file that its `save` wrote.
 
     Args:
-        path: the folder.
+        path: the file.
         module: the network or factory that it was trained with, if that was not a name.
         **code_parameters: other parameters that were not saved because they are code, such as ``noise``.
 
     Raises:
-        FileNotFoundError, ValueError: no such model; one of a newer version; altered or cut files; a parameter that was
+        FileNotFoundError, ValueError: no such model; one of a newer version; an altered or cut file; a parameter that was
             not saved and is not given.
 
     Examples:
@@ -31,7 +31,7 @@ def load(
         >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
-        >>> model = kofn.LLPClassifier(hidden=(), epochs=1, random_state=0).fit(X, y)
+        >>> model = kofn.LLPClassifier("linear", random_state=0).fit(X, y)
         >>> with TemporaryDirectory() as folder:
         ...     model.save(Path(folder) / "model")
         ...     again = kofn.estimators.load(Path(folder) / "model")
@@ -39,7 +39,6 @@ def load(
         True
     """
     kinds = [LLPClassifier, MILClassifier, PUClassifier]
-    loaded: LLPClassifier | MILClassifier | PUClassifier = _saving.load(
-        Path(path), kinds=kinds, code_parameters={"module": module, **code_parameters}
-    )
+    loaded: LLPClassifier | MILClassifier | PUClassifier
+    loaded, _ = _saving.load(Path(path), kinds=kinds, code_parameters={"module": module, **code_parameters})
     return loaded

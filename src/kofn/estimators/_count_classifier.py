@@ -1,10 +1,11 @@
-"""What the three estimators share: training, scores of instances, laws of counts, saving."""
+"""What the three estimators share: a learner's fit, its baselines, scores of instances and distributions of counts."""
 
 from __future__ import annotations
 
-from numbers import Integral
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -17,15 +18,16 @@ from torch import Tensor, nn
 
 from kofn import _require
 from kofn.bags import Bags
-from kofn.batches import BagDataset, PUDataset
 from kofn.counts import CountDistribution
-from kofn.estimators._fit_identity import fit_identity
-from kofn.estimators._network import make_network, network_logits, require_scores, same_shapes, set_start_rate
-from kofn.estimators._row_labels import Array, as_array, bags_of
+from kofn.estimators._baselines import NO_FEATURES, baseline_losses
+from kofn.estimators._columns import Columns, EncodedTable, Floats, has_categories
+from kofn.estimators._row_labels import Array, as_array, bags_of, rows_of
 from kofn.estimators._saving import load, save
-from kofn.models import AttentionMIL
+from kofn.learners import Fitted, Learner, Linear, Network, Problem, Progress, Trees
+from kofn.learners._network import FittedNetwork
+from kofn.learners._trees import FittedTrees
 
-CHUNK = 16384  # instances scored at a time
+LEARNERS: Mapping[str, type[Learner]] = {"trees": Trees, "linear": Linear, "network": Network}
 Self = TypeVar("Self", bound="CountClassifier")
 
 
@@ -33,42 +35,25 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     """An instance classifier that is trained on counts. Use `LLPClassifier`, `MILClassifier` or `PUClassifier`."""
 
     classes_: Array
-    network_: nn.Module
-    history_: list[dict[str, float]]
-    best_epoch_: int | None
-    held_out_: NDArray[np.int64]
-    module: Any
+    fitted_: Fitted
+    columns_: Columns | None
+    learner: Any
     loss: str
-    hidden: Any
-    dropout: float
-    epochs: int
-    lr: float
-    schedule: Literal["constant", "cosine", "one-cycle"]
-    weight_decay: float
-    l1: float
-    batch_size: int | None
-    max_instances: int | None
-    accumulate: int
-    validation_fraction: float
-    patience: int | None
-    warm_start: bool
-    device: str
-    precision: str
-    progress: bool
-    checkpoint: str | Path | None
-    trainer: dict[str, Any] | None
     random_state: Any
+    progress: Progress | None
+    LOSSES: ClassVar[tuple[str, ...]]
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Log-odds of each instance to be positive, (n, ...) to (n,). Positive ones are above 0.
 
         An attention model scores an instance as a bag of one.
         """
-        return self._logits(self._instances(X)).double().numpy()
+        check_is_fitted(self)
+        return self.fitted_.logits(self._instances(X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each instance to be of each class, (n, ...) to (n, 2)."""
-        logits = self._logits(self._instances(X)).double()
+        logits = torch.from_numpy(self.decision_function(X))
         return torch.stack([torch.sigmoid(-logits), torch.sigmoid(logits)], 1).numpy()
 
     def predict(self, X: Any) -> Array:
@@ -81,192 +66,178 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Share of instances whose true class is predicted, by weight if there are weights, (n,)."""
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
-    def predict_bag_proba(self, X: Any, groups: Any) -> NDArray[np.float64]:
-        """The exact law of each bag's number of positives.
+    def predict_bag_proba(self, X: Any, groups: Any, copies: Any = None) -> NDArray[np.float64]:
+        """The exact distribution of each bag's number of positives.
 
         Args:
             X: (n, ...) instances.
             groups: (n,) the bag of each instance; bags come in the order in which they first appear.
+            copies: (n,) how many times each instance is in its bag; by default once.
 
         Returns:
             (bags, largest bag + 1): P(S = k) in column k, 0 past a bag's size.
         """
-        logits, bags = self._bag_logits(X, groups)
+        logits, bags = self._bag_logits(X, groups, copies)
         dist = CountDistribution(logits, offsets=bags.offsets)
         counts = dist.count_layout
         table = torch.zeros(len(bags), counts.longest, dtype=torch.float64)
         table[counts.spread(torch.arange(len(bags))), counts.place()] = dist.log_probs().exp()
         return table.numpy()
 
-    def predict_bags(self, X: Any, groups: Any) -> Array:
+    def predict_bags(self, X: Any, groups: Any, copies: Any = None) -> Array:
         """The most probable number of positives in each bag, (bags,), in the order in which bags first appear."""
-        logits, bags = self._bag_logits(X, groups)
+        logits, bags = self._bag_logits(X, groups, copies)
         most: Array = CountDistribution(logits, offsets=bags.offsets).mode.numpy()
         return most
 
-    def save(self, path: str | Path) -> None:
-        """Write the fitted estimator to a folder: weights as safetensors, the rest as JSON; see `kofn.estimators.load`.
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """(features,) the share of each column in what the splits of the trees gained."""
+        check_is_fitted(self)
+        if not isinstance(self.fitted_, FittedTrees):
+            raise AttributeError("feature_importances_ are those of trees; this model has none.")
+        return self.fitted_.importances
 
-        The folder appears whole or not at all. A network, a factory or a law of noise of your own is code, which is
-        not saved: give it again when loading. Options of the machine are not saved either: `checkpoint`, `trainer`,
-        `progress`, `device`, a `RandomState`.
+    @property
+    def network_(self) -> nn.Module:
+        """The trained network, in evaluation mode."""
+        check_is_fitted(self)
+        if not isinstance(self.fitted_, FittedNetwork):
+            raise AttributeError("network_ is that of a Network; this model has none.")
+        return self.fitted_.network
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator to one safetensors file; see `kofn.estimators.load`.
+
+        The file appears whole or not at all. A module, a factory or a distribution of noise of your own is code, which
+        is not saved: give it again when loading. Options of the machine are not saved either.
 
         Raises:
             sklearn.exceptions.NotFittedError: nothing to save.
-            ValueError: `path` is something else than a model.
+            ValueError: `path` is something else than a model; a model of `EM`, whose classifier is code.
         """
         check_is_fitted(self)
         save(self, Path(path))
 
     @classmethod
     def load(cls: type[Self], path: str | Path, *, module: Any = None, **code_parameters: Any) -> Self:
-        """Read an estimator of this class from a folder written by `save`.
+        """Read an estimator of this class from a file written by `save`.
 
         Args:
-            path: the folder.
+            path: the file.
             module: the network or factory that it was trained with, if that was not a name.
             **code_parameters: other parameters that were not saved because they are code, such as ``noise``.
 
         Raises:
-            FileNotFoundError, ValueError: no such model; one of another class or a newer version; altered or cut files;
-                a parameter that was not saved and is not given.
+            FileNotFoundError, ValueError: no such model; one of another class or a newer version; an altered or cut
+                file; a parameter that was not saved and is not given.
         """
-        loaded: Self = load(Path(path), kinds=[cls], code_parameters={"module": module, **code_parameters})
+        loaded: Self = load(Path(path), kinds=[cls], code_parameters={"module": module, **code_parameters})[0]
         return loaded
 
     # What follows is for the estimators themselves.
 
-    def _check_training(self, X: Any, y: Any, **checks: Any) -> tuple[Tensor, Array]:
-        """Instances as float32 and labels as an array, without NaN."""
-        checks |= {"dtype": np.float32, "allow_nd": True}
-        instances, labels = validate_data(self, as_array(X), as_array(y), **checks)
-        return torch.from_numpy(np.ascontiguousarray(instances)), np.asarray(labels)
+    def _fit(self: Self, problem: Problem, classes: Array, seed: int) -> Self:
+        """Let the learner make the problem's loss small, and keep what became of it."""
+        fitted = self._learner(problem).fit(problem, seed=seed, progress=self.progress)
+        self.classes_, self.seed_ = classes, seed
+        self.fitted_ = fitted
+        self.instance_shape_ = problem.instances.shape[1:]
+        self.history_, self.best_step_ = fitted.history, fitted.best
+        held = [held.numpy() for _, held in fitted.splits]
+        self.held_out_ = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *held]))
+        self.held_out_logits_ = fitted.held_out_logits
+        self.validation_loss_ = fitted.validation_loss
+        self.baselines_ = baseline_losses(problem, fitted.splits)
+        if self.validation_loss_ is not None and self.validation_loss_ >= self.baselines_[NO_FEATURES]:
+            warnings.warn(
+                f"this fit is no better than a model without features: the loss of held-out bags is "
+                f"{self.validation_loss_:.4g}, and {self.baselines_[NO_FEATURES]:.4g} if every instance has the base "
+                f"rate. Look whether the features can tell positives from negatives, whether rows and bags belong "
+                f"together, and whether there are more bags to learn from; or try another learner.",
+                stacklevel=3,
+            )
+        return self
+
+    def _learner(self, problem: Problem) -> Learner:
+        """The learner that is asked for."""
+        learner = self.learner
+        if isinstance(learner, Learner):
+            return learner
+        if isinstance(learner, nn.Module):
+            return Network(learner)
+        if learner == "auto":
+            return Trees() if problem.instances.ndim == 2 and problem.pooling is None else Network()
+        if isinstance(learner, str) and learner in LEARNERS:
+            return LEARNERS[learner]()
+        raise ValueError(
+            f"`learner` must be 'auto', {', '.join(map(repr, LEARNERS))}, a learner such as kofn.Trees(rounds=200), or "
+            f"a torch.nn.Module; got {learner!r}."
+        )
 
     def _check_options(self) -> None:
-        """Parameters that would otherwise fail late, or not at all."""
-        if self.patience is not None:  # of no effect without validation, and then training does not see it
-            _require.whole_number("patience", self.patience, low=1)
-        for name in ("lr", "weight_decay", "l1"):
-            _require.number(name, getattr(self, name), low=0)
-        for name in ("dropout", "validation_fraction"):
-            if _require.fraction(name, getattr(self, name)) == 1:
-                raise ValueError(f"`{name}` must be below 1, or nothing is left to learn from; got 1.")
-        if self.checkpoint is not None and not isinstance(self.random_state, Integral):
-            raise ValueError(
-                f"`random_state` must be an int with `checkpoint`, so that a fit that was cut off can go on; got "
-                f"{self.random_state!r}."
-            )
+        """Require options of the task."""
+        _require.option("loss", self.loss, self.LOSSES)
 
-    def _instances(self, X: Any) -> Tensor:
-        check_is_fitted(self)
-        rows = validate_data(self, as_array(X), dtype=np.float32, allow_nd=True, reset=False)
+    def _check_training(self, X: Any, y: Any, **checks: Any) -> tuple[Floats, Array]:
+        """Instances as float32, NaN where a table has no value, and labels as an array, without NaN."""
+        if isinstance(X, EncodedTable) or has_categories(X):
+            self.columns_ = X.columns if isinstance(X, EncodedTable) else Columns().learn(X)
+            self.n_features_in_ = len(self.columns_.names)
+            self.feature_names_in_ = np.array(self.columns_.names, dtype=object)
+            values = X.values if isinstance(X, EncodedTable) else self.columns_(X)
+            return values, rows_of(y, len(values))
+        self.columns_ = None
+        checks |= {"dtype": np.float32, "allow_nd": True, "ensure_all_finite": _allowed(X)}
+        instances, labels = validate_data(self, as_array(X), as_array(y), **checks)
+        return np.ascontiguousarray(instances), np.asarray(labels)
+
+    def _instances(self, X: Any) -> Floats:
+        """Instances to score, as those of training were."""
+        if isinstance(X, EncodedTable):
+            return X.values
+        if self.columns_ is not None:
+            if not hasattr(X, "columns"):
+                raise ValueError(
+                    f"X must be a DataFrame with the columns that {type(self).__name__} was trained with; got "
+                    f"{type(X).__name__}."
+                )
+            return self.columns_(X)
+        options = {"dtype": np.float32, "allow_nd": True, "reset": False, "ensure_all_finite": _allowed(X)}
+        rows = validate_data(self, as_array(X), **options)
         if rows.shape[1:] != self.instance_shape_:
             raise ValueError(
                 f"X has instances of shape {rows.shape[1:]}, but {type(self).__name__} is expecting instances of shape "
                 f"{self.instance_shape_}, as it was trained with."
             )
-        return torch.from_numpy(np.ascontiguousarray(rows))
+        return np.ascontiguousarray(rows)
 
-    def _pools(self) -> bool:
-        """Whether the network gives one logit a bag."""
-        return False
-
-    def _new_network(self, shape: tuple[int, ...]) -> nn.Module:
-        network = make_network(self.module, shape, hidden=self.hidden, dropout=self.dropout)
-        if isinstance(network, AttentionMIL) and not self._pools():
-            raise ValueError(
-                "`module` must give one logit for each instance; an AttentionMIL gives one for each bag. It goes with "
-                "MILClassifier(loss='attention')."
-            )
-        return network
+    def _problem_of_table(self) -> dict[str, Any]:
+        """What a problem needs to know of the columns."""
+        return {} if self.columns_ is None else {"categories": self.columns_.category_counts}
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _train(
-        self,
-        train: BagDataset | PUDataset,
-        valid: BagDataset | PUDataset | None,
-        objective: Any,
-        *,
-        batches: dict[str, Any],
-        seed: int,
-        rule: Any = None,
-        start: float | None = None,
-    ) -> None:
-        """Fit a new network, from the weights of the last with `warm_start`, and keep what became of it."""
-        from kofn import training  # brings Lightning: only when something is fitted
-
-        shape = tuple(train.instances.shape[1:])
-        with torch.random.fork_rng(devices=[]):  # torch's own stream stays as it was
-            torch.manual_seed(seed)
-            network = self._new_network(shape)
-            if start is not None:
-                set_start_rate(network, start)
-            require_scores(network, train.instances[:2])
-            if self.warm_start and same_shapes(network, getattr(self, "network_", None)):
-                network.load_state_dict(self.network_.state_dict())
-            module = training.CountModule(
-                network,
-                objective,
-                rule=rule,
-                lr=self.lr,
-                schedule=self.schedule,
-                weight_decay=self.weight_decay,
-                l1=self.l1,
-                seed=seed,
-                identity=self._identity(train) | {"seed": str(seed)},
-            )
-            data = training.CountData(train, valid, seed=seed, **batches)
-            training.fit(
-                module,
-                data,
-                epochs=self.epochs,
-                patience=self.patience if valid is not None else None,
-                accumulate=self.accumulate,
-                device=self.device,
-                precision=self.precision,
-                progress=self.progress,
-                checkpoint=self.checkpoint,
-                trainer=self.trainer,
-            )
-        self.network_ = network.eval()
-        self.instance_shape_, self.seed_ = shape, seed
-        self.history_, self.best_epoch_ = module.history, module.best_epoch
-
-    def _batch_options(self, n_bags: int) -> dict[str, Any]:
-        if self.max_instances is not None:
-            return {"batch_size": None, "max_instances": self.max_instances}
-        # Sixteen steps an epoch or more: with few large steps a small data set would hardly move the weights.
-        return {"batch_size": min(max(n_bags // 16, 1), 64) if self.batch_size is None else self.batch_size}
-
-    def _identity(self, train: BagDataset | PUDataset) -> dict[str, str]:
-        """What must be the same for a checkpoint to be of this fit; more epochs are welcome."""
-        if self.checkpoint is None:
-            return {}
-        return fit_identity(type(self).__name__, self.get_params(deep=False), train)
-
-    def _logits(self, instances: Tensor, bags: Bags | None = None) -> Tensor:
-        """Scores of instances, in evaluation mode, some at a time; of bags from a network that pools, if given."""
-        network = self.network_.eval()
-        with torch.no_grad():
-            if bags is not None:
-                return network_logits(network, instances[bags.index], bags.offsets)
-            return torch.cat([network_logits(network, part) for part in instances.split(CHUNK)])
-
-    def _bag_logits(self, X: Any, groups: Any) -> tuple[Tensor, Bags]:
+    def _bag_logits(self, X: Any, groups: Any, copies: Any = None) -> tuple[Tensor, Bags]:
         """Log-odds of instances in float64, one bag after the other, and the bags."""
-        instances = self._instances(X)
-        bags = bags_of(groups, len(instances))
-        return self._logits(instances).double()[bags.index], bags
+        logits = torch.from_numpy(self.decision_function(X))
+        bags = bags_of(groups, len(logits), copies)
+        return logits[bags.index], bags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "network_")  # after a fit that failed there are other attributes
+        return hasattr(self, "fitted_")  # after a fit that failed there are other attributes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
         return tags
+
+
+def _allowed(X: Any) -> Any:
+    """Missing values are allowed in tables, not in images."""
+    return "allow-nan" if getattr(X, "ndim", 2) == 2 else True
 
 
 def posteriors(objective: Any, logits: Tensor, labels: Tensor, bags: Bags) -> Tensor:

@@ -40,10 +40,10 @@ def search(estimator: Any, param_grid: Any, X: Any, y: Any, groups: Any, *, cv: 
         >>> X = np.random.default_rng(0).normal(size=(90, 2))
         >>> groups = np.repeat(np.arange(30), 3)
         >>> y = (X[:, 0] > 0).reshape(30, 3).mean(1).repeat(3)
-        >>> model = kofn.LLPClassifier(hidden=(), epochs=3, random_state=0)
-        >>> found = kofn.estimators.search(model, {"lr": [1e-5, 0.3]}, X, y, groups, cv=3)
+        >>> model = kofn.LLPClassifier(kofn.Linear(), random_state=0)
+        >>> found = kofn.estimators.search(model, {"learner__l2": [1e3, 1e-2]}, X, y, groups, cv=3)
         >>> found.best_params_
-        {'lr': 0.3}
+        {'learner__l2': 0.01}
     """
     splitter = check_cv(GroupKFold(cv) if isinstance(cv, Integral) else cv)
     bags = bags_of(groups, len(X))

@@ -2,52 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import nn
 
-from kofn import _require, losses
-from kofn.batches import PUDataset
+from kofn import _require
 from kofn.estimators._count_classifier import CountClassifier
-from kofn.estimators._network import Module
-from kofn.estimators._row_labels import hold_out, two_classes
+from kofn.estimators._row_labels import two_classes
+from kofn.learners import ByLoss, ByPrior, Learner, Progress, PUObjective, PUProblem
 from kofn.losses import mixture_proportion
-
-LOSSES = ("count", "expectation", "upu", "nnpu", "cvir")
 
 
 class PUClassifier(CountClassifier):
     """Learns to classify from labelled positives and unlabelled instances of which a known fraction is positive.
 
-    The options of training, `hidden` to `random_state`, are those of `LLPClassifier`.
+    `learner`, `progress`, `random_state` and the attributes are those of `LLPClassifier`; what is held out are rows.
 
     Args:
-        module: the network of instances: "mlp", another name of `kofn.models`, a `torch.nn.Module` (copied), or a
-            factory of one.
+        learner: what is fitted.
         prior: fraction of positives in all the data, labelled or not; the mixture follows from it and from how many
             are labelled (`kofn.mixture_proportion`).
         mixture: fraction of positives among the unlabelled, in place of `prior`.
-        loss: "count", the divergence of the law of a bag's count from the binomial; "expectation", its expected count;
-            "upu", "nnpu" or "cvir".
-        positive_weight: factor for the labelled positives, with "count" and "expectation".
-        batch_size: unlabelled instances in a bag; a step has one bag, and as many labelled positives. By default a
-            32nd of the unlabelled, at least 32 and at most 200.
-        stopping: what makes an epoch the best: "loss", the validation loss; or "prior", the paper's rule, that as many
-            unlabelled validation instances are taken for positive as the mixture says, which an untrained network may
-            fulfil by chance when they are few.
+        loss: "count", the divergence of the distribution of a bag's count from the binomial; "expectation", its
+            expected count; "upu", "nnpu" or "cvir".
+        positive_weight: factor for the labelled positives, with "count" and "expectation"; None for the mixture times
+            the size of the bag, so that they count as much as the positives that it is said to hold.
+        bag_size: unlabelled instances in a bag, which has as many labelled positives. By default a 32nd of the
+            unlabelled, at least 32 and at most 200. A network deals new bags each epoch.
+        stopping: what makes a network's epoch the best: "loss", the validation loss; or "prior", the paper's rule, that
+            as many unlabelled validation instances are taken for positive as the mixture says, which an untrained
+            network may fulfil by chance when they are few.
+        progress: as in `LLPClassifier`.
+        random_state: as in `LLPClassifier`.
 
     Attributes:
-        classes_: the two classes; the second is positive.
         mixture_: the fraction of positives among the unlabelled that was trained with.
-        network_: the trained network, in evaluation mode.
-        history_: a dict for each epoch: epoch, train_loss, val_loss, criterion.
-        best_epoch_: the epoch whose weights were kept, None without validation.
-        held_out_: (k,) rows that were validated on.
-        n_features_in_: as in scikit-learn.
-        feature_names_in_: as in scikit-learn, of a DataFrame.
 
     Examples:
         >>> import numpy as np, kofn
@@ -55,7 +46,7 @@ class PUClassifier(CountClassifier):
         >>> X = rng.normal(size=(2000, 2))
         >>> truth = X[:, 0] > 0
         >>> y = np.where(truth & (rng.random(2000) < 0.5), 1, -1)  # half of the positives are labelled
-        >>> model = kofn.PUClassifier(prior=0.5, hidden=(16,), lr=0.01, epochs=30, random_state=0).fit(X, y)
+        >>> model = kofn.PUClassifier(prior=0.5, random_state=0).fit(X, y)
         >>> bool(((model.predict(X) == 1) == truth).mean() > 0.9)
         True
 
@@ -64,72 +55,43 @@ class PUClassifier(CountClassifier):
         NeurIPS 2023.
     """
 
+    LOSSES = ("count", "expectation", "upu", "nnpu", "cvir")
+
     def __init__(
         self,
-        module: Module = "mlp",
+        learner: str | Learner | nn.Module = "auto",
         *,
         prior: float | None = None,
         mixture: float | None = None,
         loss: Literal["count", "expectation", "upu", "nnpu", "cvir"] = "count",
-        positive_weight: float = 1.0,
+        positive_weight: float | None = None,
+        bag_size: int | None = None,
         stopping: Literal["loss", "prior"] = "loss",
-        hidden: Sequence[int] = (128,),
-        dropout: float = 0.0,
-        epochs: int = 100,
-        lr: float = 1e-3,
-        schedule: Literal["constant", "cosine", "one-cycle"] = "constant",
-        weight_decay: float = 0.0,
-        l1: float = 0.0,
-        batch_size: int | None = None,
-        accumulate: int = 1,
-        validation_fraction: float = 0.0,
-        patience: int | None = None,
-        warm_start: bool = False,
-        device: str = "cpu",
-        precision: str = "32-true",
-        progress: bool = False,
-        checkpoint: str | Path | None = None,
-        trainer: dict[str, Any] | None = None,
+        progress: Progress | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self.module = module
+        self.learner = learner
         self.prior = prior
         self.mixture = mixture
         self.loss = loss
         self.positive_weight = positive_weight
+        self.bag_size = bag_size
         self.stopping = stopping
-        self.hidden = hidden
-        self.dropout = dropout
-        self.epochs = epochs
-        self.lr = lr
-        self.schedule = schedule
-        self.weight_decay = weight_decay
-        self.l1 = l1
-        self.batch_size = batch_size
-        self.accumulate = accumulate
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.warm_start = warm_start
-        self.device = device
-        self.precision = precision
         self.progress = progress
-        self.checkpoint = checkpoint
-        self.trainer = trainer
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> PUClassifier:
-        """Train on labelled positives and unlabelled instances.
+        """Learn from labelled positives and unlabelled instances.
 
         Args:
-            X: (n, features) numbers, a DataFrame too, whose column names are kept; or (n, ...) for a network that takes
-                more dimensions.
+            X: as in `LLPClassifier.fit`.
             y: (n,) 1 for labelled positives, -1 for unlabelled; or any two classes, of which the larger is labelled.
 
         Returns:
             The estimator itself.
 
         Raises:
-            ValueError: neither `prior` nor `mixture`, or both; one class only; NaN in X.
+            ValueError: neither `prior` nor `mixture`, or both; one class only.
         """
         self._check_options()
         instances, labels = self._check_training(X, y)
@@ -141,25 +103,25 @@ class PUClassifier(CountClassifier):
                 f"all of the {len(labeled)} rows are {'labelled' if labeled.all() else 'unlabelled'}."
             )
         mixture = self._mixture(float(labeled.double().mean()))
+        unlabeled = int((~labeled).sum())
         seed = self._seed()
-        chosen, held = hold_out(labeled, self.validation_fraction, seed)
-        # Both kinds must be there to validate: a stratum may be too small to give any.
-        valid = len(held) > 0 and bool(labeled[held].any()) and not bool(labeled[held].all())
-        self.held_out_ = held.numpy() if valid else held[:0].numpy()
-        self._train(
-            PUDataset(instances[chosen], labeled[chosen]) if valid else PUDataset(instances, labeled),  # no copy
-            PUDataset(instances[held], labeled[held]) if valid else None,
-            self._objective(mixture),
-            batches={"batch_size": self._bag_size(int((~labeled).sum()))},
+        half = 0.5 / len(labeled)
+        problem = PUProblem.of(
+            labeled,
+            size=min(max(unlabeled // 32, 32), 200) if self.bag_size is None else self.bag_size,
             seed=seed,
-            rule=self._rule(mixture),
+            instances=instances,
+            objective=PUObjective(mixture, self.loss, self.positive_weight),
+            rate=min(max(mixture, half), 1 - half),
+            rule=ByPrior(mixture) if self.stopping == "prior" else ByLoss(),
+            **self._problem_of_table(),
         )
-        self.classes_, self.mixture_ = classes, mixture
+        self._fit(problem, classes, seed)
+        self.mixture_ = mixture
         return self
 
     def _check_options(self) -> None:
         super()._check_options()
-        _require.option("loss", self.loss, LOSSES)
         _require.option("stopping", self.stopping, ("prior", "loss"))
         if (self.prior is None) == (self.mixture is None):
             raise ValueError(
@@ -169,10 +131,10 @@ class PUClassifier(CountClassifier):
         for name in ("prior", "mixture"):
             if getattr(self, name) is not None:
                 _require.fraction(name, getattr(self, name))
-        _require.number("positive_weight", self.positive_weight, low=0)
-
-    def _bag_size(self, unlabeled: int) -> int:
-        return min(max(unlabeled // 32, 32), 200) if self.batch_size is None else self.batch_size
+        if self.positive_weight is not None:
+            _require.number("positive_weight", self.positive_weight, low=0)
+        if self.bag_size is not None:
+            _require.whole_number("bag_size", self.bag_size, low=1)
 
     def _mixture(self, labeled_fraction: float) -> float:
         if self.mixture is not None:
@@ -184,19 +146,3 @@ class PUClassifier(CountClassifier):
                 f"{prior:g}, and {labeled_fraction:g} of the rows are labelled. Of the unlabelled alone: mixture=..."
             )
         return mixture_proportion(prior, labeled_fraction)
-
-    def _objective(self, mixture: float) -> Any:
-        from kofn.training import PUObjective
-
-        weight = {"positive_weight": self.positive_weight}
-        if self.loss in ("count", "expectation"):
-            match = "distribution" if self.loss == "count" else "expectation"
-            return PUObjective(mixture, losses.pu_loss, weight | {"match": match})
-        return PUObjective(
-            mixture, {"upu": losses.upu_loss, "nnpu": losses.nnpu_loss, "cvir": losses.cvir_loss}[self.loss]
-        )
-
-    def _rule(self, mixture: float) -> Any:
-        from kofn.training import ByLoss, ByPrior
-
-        return ByPrior(mixture) if self.stopping == "prior" else ByLoss()

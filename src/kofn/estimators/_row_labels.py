@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from torch import Tensor
 
+from kofn import _require
 from kofn.bags import Bags
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -131,18 +132,32 @@ def numbers(y: Array) -> NDArray[np.float64]:
         raise ValueError(f"`y` must be numbers; got {y.dtype}, the first {y.flat[0]!r}.") from None
 
 
-def bags_of(groups: Any, rows: int) -> Bags:
-    """Bags of the rows' groups; without groups each row is its own."""
+def bags_of(groups: Any, rows: int, copies: Any = None) -> Bags:
+    """Bags of the rows' groups; without groups each row is its own. A row may be in its bag several times."""
     if groups is None:
-        return Bags.from_sizes(np.ones(rows, dtype=np.int64))
-    bags = Bags.from_ids(groups, name="groups")
-    if len(bags.index) != rows:
-        raise ValueError(f"`groups` must name the bag of each of the {rows} rows; got {len(bags.index)} names.")
-    return bags
+        bags = Bags.from_sizes(np.ones(rows, dtype=np.int64))
+    else:
+        bags = Bags.from_ids(groups, name="groups")
+        if len(bags.index) != rows:
+            raise ValueError(f"`groups` must name the bag of each of the {rows} rows; got {len(bags.index)} names.")
+    return bags if copies is None else _repeated(bags, rows, copies)
 
 
-def base_rate(sizes: Tensor, positive: Tensor) -> float:
-    """The rate p at which independent instances make as many bags positive as there are.
+def _repeated(bags: Bags, rows: int, copies: Any) -> Bags:
+    """The bags with each row as often as it is said to be there."""
+    times = _require.whole_numbers("copies", as_array(copies), low=0)
+    if len(times) != rows:
+        raise ValueError(f"`copies` must have a number for each of the {rows} rows; got {len(times)}.")
+    sizes = bags.sum(times)
+    if bool((sizes == 0).any()):
+        empty = bags.names[int((sizes == 0).nonzero()[0])]
+        raise ValueError(f"`copies` must leave something in each bag; bag {empty!r} has 0 of every row. Leave it out.")
+    index = bags.index.repeat_interleave(times[bags.index])
+    return Bags(index, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]), names=bags.names)
+
+
+def base_rate(sizes: Tensor, positive: float) -> float:
+    """The rate p at which independent instances make a share of the bags positive, above 0 and below 1.
 
         mean over bags of (1 - p)^n = 1 - share of positive bags = r
 
@@ -151,33 +166,22 @@ def base_rate(sizes: Tensor, positive: Tensor) -> float:
 
     Examples:
         >>> import torch
-        >>> rate = base_rate(torch.full((10,), 100), torch.arange(10) % 2)
+        >>> rate = base_rate(torch.full((10,), 100), 0.5)
         >>> round(rate, 6), round(1 - 0.5 ** (1 / 100), 6)
         (0.006908, 0.006908)
     """
-    half = 0.5 / len(positive)  # a share that is 0 or 1 is only known to be near it
-    negative = min(max(1 - float(positive.double().mean()), half), 1 - half)
+    negative = 1 - positive
     n = sizes.double()
     low, high = -log(negative) / float(n.max()), -log(negative) / float(n.min())
     t = low if low == high else brentq(lambda t: float(torch.exp(-n * t).mean()) - negative, low, high)
     return -expm1(-t)
 
 
-def bag_weights(sample_weight: Any, bags: Bags) -> Array | None:
-    """The weight of each bag, from one that is repeated on its rows."""
-    if sample_weight is None:
+def bag_weights(weight: Any, bags: Bags, rows: int, *, name: str) -> Tensor | None:
+    """The weight of each bag, from one that is repeated on its rows, none negative and not all 0."""
+    if weight is None:
         return None
-    rows = numbers(rows_of(sample_weight, len(bags.index), name="sample_weight"))
-    weights: Array = bags.common(rows, name="sample_weight").numpy()
+    weights = bags.common(numbers(rows_of(weight, rows, name=name)), name=name)
+    if not bool((weights >= 0).all()) or not bool((weights > 0).any()):
+        raise ValueError(f"`{name}` must be at least 0, and above 0 for some bag; got {float(weights.min()):g}.")
     return weights
-
-
-def hold_out(strata: Tensor, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
-    """Positions to train on and to validate on: of each stratum the given fraction, rounded down, is held out."""
-    generator = torch.Generator().manual_seed(seed)
-    held = torch.zeros(len(strata), dtype=torch.bool)
-    for stratum in strata.unique():
-        members = (strata == stratum).nonzero().flatten()
-        order = members[torch.randperm(len(members), generator=generator)]
-        held[order[: int(fraction * len(members))]] = True
-    return (~held).nonzero().flatten(), held.nonzero().flatten()

@@ -1,4 +1,4 @@
-"""Fitted estimators on disk: parameters and facts as JSON, weights as safetensors, no code."""
+"""Fitted estimators in one file: parameters and facts as JSON, weights and trees as tensors, no code."""
 
 from __future__ import annotations
 
@@ -7,79 +7,124 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+from torch import nn
 
-from kofn._model_folder import read_model, write_model
+from kofn import learners
+from kofn._model_file import Model, read_model, write_model
+from kofn.estimators._columns import Columns
+from kofn.learners import Learner, Network
 
-NOT_KEPT = ("checkpoint", "trainer", "progress", "device")  # of the machine, not of the model
+NOT_KEPT = ("learner", "checkpoint", "callback", "progress", "device", "threads")  # of the machine, not of the model
 
 
 def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) -> None:
-    """Write a fitted estimator to the folder `path`; `extra` are facts, plain JSON, that travel with it."""
-    kept, code_parameters = {}, []
-    for name, value in estimator.get_params(deep=False).items():
-        if name in NOT_KEPT or isinstance(value, np.random.RandomState):
-            continue
-        try:
-            kept[name] = to_json(value)
-        except TypeError:
-            code_parameters.append(name)  # a network, a factory, a law of noise: code
+    """Write a fitted estimator to the file `path`; `extra` are facts, plain JSON, that travel with it."""
+    kept, code = _parameters(estimator)
+    fitted_learner = learner_of(estimator)
+    options, learner_code = _parameters(fitted_learner)
+    state, tensors = estimator.fitted_.to_model()
     facts: dict[str, Any] = {
         "parameters": kept,
-        "not_saved": code_parameters,
+        "not_saved": [*code, *learner_code],
+        "learner": {"kind": type(fitted_learner).__name__, "parameters": options, "state": state},
         "classes": to_json(estimator.classes_),
         "classes_dtype": estimator.classes_.dtype.str,
+        "columns": None if estimator.columns_ is None else estimator.columns_.to_facts(),
         "n_features_in": estimator.n_features_in_,
         "feature_names_in": to_json(getattr(estimator, "feature_names_in_", None)),
         "instance_shape": to_json(estimator.instance_shape_),
         "seed": estimator.seed_,
         "history": estimator.history_,
-        "best_epoch": estimator.best_epoch_,
-        "mixture": getattr(estimator, "mixture_", None),
+        "best_step": estimator.best_step_,
+        "validation_loss": estimator.validation_loss_,
+        "baselines": estimator.baselines_,
         "held_out": to_json(estimator.held_out_),
+        "mixture": getattr(estimator, "mixture_", None),
         "extra": dict(extra or {}),
     }
-    write_model(path, kind=type(estimator).__name__, facts=facts, tensors=estimator.network_.state_dict())
+    write_model(path, kind=type(estimator).__name__, facts=facts, tensors=tensors)
 
 
-def load(path: Path, *, kinds: Sequence[type[Any]], code_parameters: dict[str, Any]) -> Any:
-    """Read an estimator of one of these classes from the folder `path`; `code_parameters` were not saved."""
+def load(path: Path, *, kinds: Sequence[type[Any]], code_parameters: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Read an estimator of one of these classes, and what travelled with it; `code_parameters` were not saved."""
     by_name = {kind.__name__: kind for kind in kinds}
     model = read_model(path, kind=list(by_name))
-    facts: dict[str, Any] = dict(model.facts)
-    # JSON has no tuples; no parameter needs to be a list.
-    saved = {name: tuple(value) if isinstance(value, list) else value for name, value in facts["parameters"].items()}
     given = {name: value for name, value in code_parameters.items() if value is not None}
+    try:
+        return _restored(model, by_name[model.kind], given, path), dict(_known(model.facts, "extra", dict))
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(
+            f"{path} must hold a {model.kind} as this kofn writes it; {error}. Written by {model.written_by}: save it "
+            f"again with this version."
+        ) from None
+
+
+def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) -> Any:
+    facts: dict[str, Any] = dict(model.facts)
     missing = [name for name in facts["not_saved"] if name not in given]
     if missing:
         raise ValueError(
             f"`{missing[0]}` must be given to load {path}: the model was trained with one of your own, which is code "
             f"and is not saved. Pass the same again: {model.kind}.load(path, {missing[0]}=...)."
         )
-    try:
-        estimator = by_name[model.kind](**(saved | given))
-    except TypeError as error:
-        raise ValueError(
-            f"{path} must have parameters of {model.kind}; {error}. Written by {model.written_by}."
-        ) from None
-    shape = tuple(facts["instance_shape"])
-    with torch.random.fork_rng(devices=[]):  # the fresh weights are replaced at once
-        network = estimator._new_network(shape)
-    try:
-        network.load_state_dict(model.tensors, assign=True)  # in the precision that was saved
-    except RuntimeError as error:
-        raise ValueError(f"`module` must be the network that {path} was trained with; {error}") from None
-    estimator.network_ = network.eval()
+    described: dict[str, Any] = _known(facts, "learner", dict)
+    options = set(Network().get_params())
+    learner_kind = getattr(learners, described["kind"]) if described["kind"] in ("Trees", "Linear", "Network") else None
+    if learner_kind is None:
+        raise ValueError(f"{path} must hold trees, a linear model or a network; it says {described['kind']!r}.")
+    code = {name: value for name, value in given.items() if name in options}
+    learner: Learner = learner_kind(**_tuples(described["parameters"]), **code)
+    rest = {name: value for name, value in given.items() if name not in options}
+    estimator = kind(learner, **(_tuples(facts["parameters"]) | rest))
+    estimator.fitted_ = learner.from_model(described["state"], model.tensors)
     estimator.classes_ = np.array(facts["classes"], dtype=np.dtype(facts["classes_dtype"]))
-    estimator.instance_shape_, estimator.seed_ = shape, facts["seed"]
-    estimator.history_, estimator.best_epoch_ = facts["history"], facts["best_epoch"]
+    estimator.columns_ = None if facts["columns"] is None else Columns.from_facts(facts["columns"])
+    estimator.instance_shape_, estimator.seed_ = tuple(facts["instance_shape"]), facts["seed"]
+    estimator.history_, estimator.best_step_ = facts["history"], facts["best_step"]
+    estimator.validation_loss_, estimator.baselines_ = facts["validation_loss"], facts["baselines"]
     estimator.n_features_in_ = facts["n_features_in"]
     if facts["feature_names_in"] is not None:
         estimator.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
     if facts["mixture"] is not None:
         estimator.mixture_ = facts["mixture"]
     estimator.held_out_ = np.array(facts["held_out"], dtype=np.int64)
+    estimator.held_out_logits_ = None
     return estimator
+
+
+def learner_of(estimator: Any) -> Learner:
+    """The learner of a fitted estimator, with its options, also where it was named by a word or a module."""
+    if isinstance(estimator.learner, Learner):
+        return estimator.learner
+    if isinstance(estimator.learner, nn.Module):
+        return Network(estimator.learner)
+    kinds = {"FittedTrees": learners.Trees, "FittedLinear": learners.Linear, "FittedNetwork": Network}
+    return kinds[type(estimator.fitted_).__name__]()
+
+
+def _parameters(owner: Any) -> tuple[dict[str, Any], list[str]]:
+    """The parameters that JSON can hold, and the names of those that are code: a network, a factory, noise."""
+    kept, code = {}, []
+    for name, value in owner.get_params(deep=False).items():
+        if name in NOT_KEPT or isinstance(value, np.random.RandomState):
+            continue
+        try:
+            kept[name] = to_json(value)
+        except TypeError:
+            code.append(name)
+    return kept, code
+
+
+def _tuples(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as they were: JSON has no tuples, and no parameter needs to be a list."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
+
+
+def _known(facts: Mapping[str, Any], name: str, kind: type) -> Any:
+    value = facts[name]
+    if not isinstance(value, kind):
+        raise TypeError(f"its {name} is a {type(value).__name__}")
+    return value
 
 
 def to_json(value: Any) -> Any:
@@ -96,4 +141,6 @@ def to_json(value: Any) -> Any:
         return to_json(value.tolist())
     if isinstance(value, (list, tuple)):
         return [to_json(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(name): to_json(item) for name, item in value.items()}
     raise TypeError(f"a {type(value).__name__} is no plain value")

@@ -56,6 +56,11 @@ class Loop:
         self.processes, self.process = self.state.num_processes, self.state.process_index
         self.stream = RandomStream(self.device)
         self.weights = train.bag_weights / train.bag_weights.mean()
+        if options.max_instances is not None:
+            self.batch_size = {"instances": options.max_instances}
+        else:
+            # Sixteen steps an epoch or more: with few large steps a small data set would hardly move the weights.
+            self.batch_size = {"bags": options.batch_size or min(max(len(train.bags) // 16, 1), 64)}
 
     def run(self, network: nn.Module, progress: Progress | None) -> tuple[nn.Module, History, int | None]:
         """The network in evaluation mode with its best weights, the history, and the epoch whose weights these are."""
@@ -81,9 +86,7 @@ class Loop:
             if self.valid is not None:
                 entry |= self._validate(network.eval())
             history.append(entry)
-            if self.valid is not None and (
-                best_epoch is None or entry["criterion"] < history[best_epoch]["criterion"]
-            ):
+            if self.valid is not None and (best_epoch is None or entry["criterion"] < history[best_epoch]["criterion"]):
                 best_epoch = epoch
                 best = {name: value.detach().clone() for name, value in network.state_dict().items()}
             if checkpoint is not None and self.process == 0:
@@ -182,7 +185,7 @@ class Loop:
             yield
 
     def _sampler(self, problem: Problem, epoch: int, *, shuffle: bool, accumulate: int) -> Iterator[Draw]:
-        sampler = BagSampler(problem.bags.sizes, **self._batch_size(problem), **self._plan(shuffle, accumulate))
+        sampler = BagSampler(problem.bags.sizes, **self.batch_size, **self._plan(shuffle, accumulate))
         sampler.set_epoch(epoch)
         return iter(sampler)
 
@@ -195,15 +198,9 @@ class Loop:
             "accumulate": accumulate,
         }
 
-    def _batch_size(self, problem: Problem) -> dict[str, int]:
-        if self.options.max_instances is not None:
-            return {"instances": self.options.max_instances}
-        # Sixteen steps an epoch or more: with few large steps a small data set would hardly move the weights.
-        return {"bags": self.options.batch_size or min(max(len(problem.bags) // 16, 1), 64)}
-
     def _steps_per_epoch(self) -> int:
         accumulate = self.options.accumulate
-        sampler = BagSampler(self.train.bags.sizes, **self._batch_size(self.train), **self._plan(True, accumulate))
+        sampler = BagSampler(self.train.bags.sizes, **self.batch_size, **self._plan(True, accumulate))
         return len(sampler) // accumulate
 
     def _optimizer(self, network: nn.Module) -> torch.optim.Optimizer:

@@ -213,6 +213,4 @@ class PUObjective:
             return loss(positive, unlabeled, self.mixture, reduction="none")
         weight = self.mixture * unlabeled.shape[1] if self.positive_weight is None else self.positive_weight
         match: Any = "distribution" if self.loss == "count" else "expectation"
-        return losses.pu_loss(
-            positive, unlabeled, self.mixture, match=match, positive_weight=weight, reduction="none"
-        )
+        return losses.pu_loss(positive, unlabeled, self.mixture, match=match, positive_weight=weight, reduction="none")

@@ -152,7 +152,7 @@ class FittedTrees(Fitted):
     def __post_init__(self) -> None:
         lightgbm = _require.package("lightgbm", extra="train")
         try:
-            self.booster = lightgbm.Booster(model_str=self.text, params={"verbose": -1})
+            self.booster = lightgbm.Booster(model_str=self.text)
         except lightgbm.basic.LightGBMError as error:
             raise ValueError(f"the model must hold trees as LightGBM writes them; {error}") from None
 

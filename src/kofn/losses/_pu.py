@@ -226,9 +226,7 @@ def nnpu_loss(
     return (step + (value - step).detach()).to(unlabeled_logits.dtype)
 
 
-def _risks(
-    p: Tensor, u: Tensor, mixture: float, surrogate: Surrogate, reduction: PUReduction
-) -> tuple[Tensor, Tensor]:
+def _risks(p: Tensor, u: Tensor, mixture: float, surrogate: Surrogate, reduction: PUReduction) -> tuple[Tensor, Tensor]:
     """R+ and R-, in float64."""
     _require.option("surrogate", surrogate, ("logistic", "sigmoid"))
     p = _require_some("positive_logits", p).double()

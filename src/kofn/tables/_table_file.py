@@ -10,23 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from kofn import _require
+from kofn.estimators._columns import NotNumbersError
 
 CHUNK = 65536  # rows in memory beside the encoded matrix
 GUESS = 10000  # rows of a CSV from which the types of its columns are first guessed
 
 SUFFIXES = {".csv": ",", ".tsv": "\t", ".parquet": None, ".pq": None}
 PACKED = (".gz",)
-
-
-class NotNumbersError(ValueError):
-    """A column that was numbers so far, and has something else."""
-
-    def __init__(self, column: str) -> None:
-        super().__init__(
-            f"column {column!r} must be numbers, as it was in training; it has text. Correct it, or leave it empty "
-            f"where the number is not known."
-        )
-        self.column = column
 
 
 class TableFile:

@@ -2,4 +2,5 @@
 
 from kofn import _require
 
-_require.package("lightning.pytorch", extra="train")
+_require.package("sklearn", extra="train")
+_require.package("scipy", extra="train")

@@ -1,0 +1,109 @@
+"""What a fit is measured against: no features at all, and a linear model of the means of bags."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kofn.learners import BagObjective, Problem, PUProblem
+from kofn.learners._design import Design
+from kofn.learners._splits import Split
+
+MOST = 20_000  # bags or rows that a baseline is fitted to: it is to take a second
+NO_FEATURES, BAG_MEANS = "no features", "bag means"
+
+
+def baseline_losses(problem: Problem, splits: Sequence[Split]) -> dict[str, float]:
+    """Mean losses of the held-out bags by two models that anybody would try first.
+
+        "no features": every instance has the base rate.
+        "bag means":   ridge regression of the bags' proportions on the means of their features; of multiple instances
+                       logistic regression of their labels. For positives and unlabelled, logistic regression of which
+                       rows are labelled, its intercept moved until the mean probability is the mixture.
+
+    Args:
+        problem: all bags.
+        splits: bags to learn from, and bags to judge on, as a learner had them.
+
+    Returns:
+        A loss by name; none where nothing was held out, "no features" alone for instances that are no table.
+    """
+    if not splits:
+        return {}
+    found: dict[str, list[float]] = {NO_FEATURES: []}
+    weights = []
+    table = _bag_features(problem) if problem.instances.ndim == 2 else None
+    if table is not None:
+        found[BAG_MEANS] = []
+    for train_units, held_units in splits:
+        train, held = problem.take(train_units), problem.take(held_units)
+        found[NO_FEATURES].append(_loss(held, _base_rate(problem, len(held.bags))))
+        if table is not None:
+            if isinstance(train, PUProblem) and isinstance(held, PUProblem):
+                found[BAG_MEANS].append(_labelled_against_unlabelled(table, train, held))
+            else:
+                found[BAG_MEANS].append(_loss(held, _predicted(table, problem, train_units, held_units)))
+        weights.append(float(held.bag_weights.sum()))
+    return {name: float(np.average(losses, weights=weights)) for name, losses in found.items()}
+
+
+def _bag_features(problem: Problem) -> NDArray[np.float64]:
+    """Means (b, width) of the standardised features of each bag; of positives and unlabelled, features of the rows."""
+    x = Design.learn(problem.instances, problem.categories)(problem.instances)
+    return x.astype(np.float64) if isinstance(problem, PUProblem) else problem.bags.mean(x).double().numpy()
+
+
+def _predicted(table: NDArray[np.float64], problem: Problem, train: Tensor, held: Tensor) -> Tensor:
+    """Log-odds (b,) of one instance of each held-out bag, by a linear model of the means."""
+    from sklearn.linear_model import LogisticRegression, RidgeCV
+
+    train = train[:MOST]
+    sizes = problem.bags.sizes[held].double()
+    y = problem.proportions[train].double().numpy()
+    if not isinstance(problem.objective, BagObjective) and problem.pooling is None:
+        share = torch.from_numpy(RidgeCV(alphas=np.logspace(-1, 5, 13)).fit(table[train], y).predict(table[held]))
+        # Nearer to 0 or 1 than half an instance nobody knows a bag.
+        return torch.logit(torch.clamp(share, 0.5 / (sizes + 1), 1 - 0.5 / (sizes + 1)))
+    if len(np.unique(y)) < 2:
+        return _base_rate(problem, len(held))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it did not converge is no matter here
+        model = LogisticRegression(max_iter=200).fit(table[train], y)
+    bag = torch.from_numpy(model.decision_function(table[held])).double()
+    if problem.pooling is not None or problem.objective.pool is not None:  # type: ignore[union-attr]
+        return bag
+    # P(S >= 1) = 1 - (1 - p)^n, so with t = -log P(S = 0) / n the odds p / (1 - p) are e^t - 1.
+    return torch.log(torch.expm1(torch.nn.functional.softplus(bag) / sizes))
+
+
+def _labelled_against_unlabelled(table: NDArray[np.float64], train: PUProblem, held: PUProblem) -> float:
+    from scipy.optimize import brentq
+    from sklearn.linear_model import LogisticRegression
+
+    rows = train.chosen[torch.linspace(0, len(train.chosen) - 1, min(MOST, len(train.chosen))).long()]
+    y = train.labeled[rows].numpy()
+    if y.all() or not y.any():
+        return float("nan")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = LogisticRegression(max_iter=200).fit(table[rows], y)
+    scores = torch.from_numpy(model.decision_function(table)).double()
+    unlabelled = scores[train.chosen[~train.labeled[train.chosen]]]
+    shift = brentq(lambda b: float(torch.sigmoid(unlabelled + b).mean()) - train.rate, -100.0, 100.0)
+    return float(held.mean_loss(scores + shift))
+
+
+def _base_rate(problem: Problem, bags: int) -> Tensor:
+    """The log-odds of the base rate, for each bag."""
+    return torch.full((bags,), problem.rate, dtype=torch.float64).logit()
+
+
+def _loss(problem: Problem, bag_logits: Tensor) -> float:
+    """The mean loss where all instances of a bag have one logit, (b,)."""
+    logits = bag_logits if problem.pooling is not None else bag_logits.repeat_interleave(problem.bags.sizes)
+    return float(problem.mean(problem.objective(logits, problem.labels, problem.bags.offsets)))

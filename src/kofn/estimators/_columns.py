@@ -1,0 +1,226 @@
+"""The columns of a table: which are numbers, which are categories, and their codes; learned chunk by chunk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float32]
+MAX_CATEGORIES = 256
+
+
+class NotNumbersError(ValueError):
+    """A column that was numbers so far, and has something else."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__(
+            f"column {column!r} must be numbers, as it was in training; it has text. Correct it, or leave it empty "
+            f"where the number is not known."
+        )
+        self.column = column
+
+
+class Columns:
+    """The columns of a table as float32: numbers as they are, NaN where missing, and the codes of categories.
+
+    A category that is missing, or was not seen in training, is NaN. Whatever a learner needs beyond that (trees
+    nothing, a network standardised numbers and a column for each category) it makes itself.
+
+    Args:
+        max_categories: a column with more is refused: it is likely an identifier.
+
+    Attributes:
+        names: of the columns, in their order.
+        categories: the known categories by name of a column that has any.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from kofn.tables import Columns
+        >>> frame = pd.DataFrame({"age": [20.0, 40.0, None], "sex": ["f", "m", "f"]})
+        >>> columns = Columns().learn(frame)
+        >>> columns.numeric, columns.categories
+        (['age'], {'sex': ['f', 'm']})
+        >>> columns(frame).tolist()
+        [[20.0, 0.0], [40.0, 1.0], [nan, 0.0]]
+    """
+
+    def __init__(self, *, max_categories: int = MAX_CATEGORIES) -> None:
+        self.max_categories = max_categories
+        self.names: list[str] = []
+        self.categories: dict[str, list[str]] = {}
+
+    def learn(self, frames: Any) -> Columns:
+        """Learn the columns of a DataFrame, or of an iterable of such: the chunks of a table.
+
+        Raises:
+            ValueError: a column of dates or other objects, one without any value, with infinite ones, or with too many
+                categories; no column; no row.
+        """
+        self.names, self.categories = [], {}
+        found: dict[str, set[str]] = {}
+        empty: set[str] = set()
+        for number, frame in enumerate([frames] if hasattr(frames, "columns") else frames):
+            if number == 0:
+                self.names = [str(name) for name in frame.columns]
+                found = {name: set() for name in self.names if not _is_numeric(frame[name])}
+                empty = set(self.names)
+                self.categories = dict.fromkeys(found, [])  # so that the others are known to be numbers
+            for name in list(empty):
+                if frame[name].notna().any():
+                    empty.remove(name)
+            self._numbers(frame)
+            for name, known in found.items():
+                known.update(text for text in _texts(frame[name].drop_duplicates()) if isinstance(text, str))
+                self._require_few_categories(name, known)
+        if not self.names:
+            raise ValueError("there are no rows to learn from.")
+        if empty:
+            name = next(name for name in self.names if name in empty)
+            raise ValueError(f"column {name!r} has no value. Leave it out.")
+        self.categories = {name: sorted(known) for name, known in found.items()}
+        return self
+
+    @property
+    def numeric(self) -> list[str]:
+        """Names of the columns of numbers."""
+        return [name for name in self.names if name not in self.categories]
+
+    @property
+    def category_counts(self) -> dict[int, int]:
+        """The number of categories by place of a column."""
+        return {place: len(self.categories[n]) for place, n in enumerate(self.names) if n in self.categories}
+
+    def __call__(self, frame: Any, *, out: Floats | None = None) -> Floats:
+        """A chunk as numbers, (rows, columns) float32, written to `out` if that is given.
+
+        Raises:
+            ValueError: a column that is missing; text or infinity in a column of numbers.
+        """
+        absent = [name for name in self.names if name not in frame.columns]
+        if absent:
+            raise ValueError(f"column {absent[0]!r} is missing, which the model was trained with.")
+        result: Floats = np.empty((len(frame), len(self.names)), np.float32) if out is None else out
+        numbers = self._numbers(frame)
+        for place, name in enumerate(self.names):
+            if name in self.categories:
+                codes = {text: float(code) for code, text in enumerate(self.categories[name])}
+                result[:, place] = [codes.get(text, np.nan) for text in _texts(frame[name])]
+            else:
+                result[:, place] = numbers[name]
+        return result
+
+    def to_facts(self) -> dict[str, Any]:
+        """All that was learned, as plain JSON."""
+        return {"max_categories": self.max_categories, "names": self.names, "categories": self.categories}
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any]) -> Columns:
+        """The columns whose facts these are."""
+        columns = cls(max_categories=facts["max_categories"])
+        columns.names, columns.categories = list(facts["names"]), dict(facts["categories"])
+        return columns
+
+    def _numbers(self, frame: Any) -> dict[str, NDArray[np.float64]]:
+        """The columns of numbers as float64."""
+        found = {}
+        for name in self.numeric:
+            if not _is_numeric(frame[name]):
+                raise NotNumbersError(name)
+            values: NDArray[np.float64] = frame[name].to_numpy(np.float64, na_value=np.nan)
+            if (abs(values) > np.finfo(np.float32).max).any():
+                raise ValueError(
+                    f"column {name!r} has an infinite value, or one too large for float32. Leave such rows out, or "
+                    f"the column."
+                )
+            found[name] = values
+        return found
+
+    def _require_few_categories(self, name: str, categories: set[str]) -> None:
+        """Require no more categories than are allowed."""
+        if len(categories) > self.max_categories:
+            raise ValueError(
+                f"column {name!r} is text with more than {self.max_categories} different values, "
+                f"{_likely_cause(categories)} it out, or allow more categories (`max_categories`)."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedTable:
+    """A table that was read and encoded already, as the estimators take it in place of a DataFrame.
+
+    Attributes:
+        values: (rows, columns) float32, as `columns` makes them.
+        columns: what they are.
+    """
+
+    values: Floats
+    columns: Columns
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> EncodedTable:
+        return EncodedTable(self.values[rows], self.columns)
+
+
+def has_categories(X: Any) -> bool:
+    """Whether X is a DataFrame of which some column is no numbers."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes") and not all(_is_plain(dtype) for dtype in X.dtypes)
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Whether a column's type is one that becomes numbers by itself."""
+    return getattr(dtype, "kind", "O") in "biufc"
+
+
+def _is_numeric(column: Any) -> bool:
+    """Whether a column is numbers, or else text; other things are refused."""
+    from pandas.api import types
+
+    dtype = column.dtype
+    if types.is_bool_dtype(dtype):
+        return False
+    if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
+        return True
+    if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+        raise ValueError(
+            f"column {column.name!r} is dates or times. Turn it into numbers, such as days since a day that matters, "
+            f"or leave it out."
+        )
+    return False
+
+
+def _texts(column: Any) -> Any:
+    """Values as str, NaN where missing: an object array."""
+    values = column.astype(object).to_numpy(copy=True)
+    is_missing = column.isna().to_numpy()
+    for place in np.flatnonzero([type(value) is not str for value in values]):
+        if not is_missing[place] and not isinstance(values[place], (bool, np.bool_, int, np.integer)):
+            raise ValueError(
+                f"column {column.name!r} must be numbers or text; it has a {type(values[place]).__name__}. Leave it out."
+            )
+        values[place] = np.nan if is_missing[place] else str(values[place])
+    return values
+
+
+def _likely_cause(categories: set[str]) -> str:
+    """What a column of so many texts may be, numbers that are not written as numbers or an identifier, and the cure."""
+    texts = sorted(categories)
+    commas = [text for text in texts if re.fullmatch(r"\s*[-+]?[\d.]*,\d+\s*", text)]
+    points = [text for text in texts if re.fullmatch(r"\s*[-+]?\d*\.?\d+([eE][-+]?\d+)?\s*", text)]
+    words = sorted(set(texts) - {*commas, *points})
+    if len(words) >= len(texts) / 2:
+        return "so likely an identifier. Leave"
+    written, options = "", ["..."]
+    if commas:
+        written += f", with a decimal comma as in {commas[0]!r}"
+        options.append("decimal=','")
+    if words:
+        written += f", but not {words[0]!r}"
+        options.append(f"na_values=[{words[0]!r}]")
+    return f"most of them numbers{written}. Read them as numbers, pandas.read_csv({', '.join(options)}), or leave"
