@@ -1,0 +1,78 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from uuid import uuid4
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A new file beside `path` to write to, by any means and in any number of steps, which then takes its place.
+
+    At the end it is synced and renamed: whoever opens `path` gets the old file or the new one, never a part. After an
+    error the old file is as it was and nothing lies beside it; a killed process may leave a hidden file ``.*.NAME``.
+    Folders above `path` are made. A symbolic link stays, and what it points to is replaced. The new file has the
+    permissions of the one that it replaces, else those of any new file.
+
+    Args:
+        path: the file that appears in the end.
+
+    Yields:
+        An empty file in the same folder. Its name ends as `path` does, so that what goes by the extension works.
+
+    Raises:
+        OSError: there is a folder or a device at `path`, or the system refused.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     target = Path(folder) / "notes.txt"
+        ...     with atomic_write(target) as part:
+        ...         _ = part.write_text("all of it")
+        ...         print(target.exists())
+        ...     target.read_text()
+        False
+        'all of it'
+    """
+    target = Path(os.path.realpath(path))
+    mode = _mode(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{uuid4().hex[:8]}.{Path(path).name}")
+    try:
+        part.touch(exist_ok=False)
+        if mode is not None:  # from the start: what was private must not be open to others while it is written
+            part.chmod(mode | stat.S_IRUSR | stat.S_IWUSR)
+        yield part
+        _sync(part, os.O_RDWR)
+        if mode is not None:
+            part.chmod(mode)
+        os.replace(part, target)
+    finally:
+        with suppress(OSError):  # an error of the writer is what a caller must see
+            part.unlink()
+    with suppress(OSError):  # Windows opens no folder, some disks sync none, and the new file stands
+        _sync(target.parent, os.O_RDONLY)
+
+
+def _mode(target: Path) -> int | None:
+    """The permissions of the file at `target`, None if there is none; require that nothing else is there."""
+    try:
+        found = target.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found):
+        raise OSError(f"`path` must be free or a file; {target} is a folder or a device. Name a file.")
+    return stat.S_IMODE(found)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
