@@ -15,16 +15,16 @@ __all__ = ["LLPClassifier", "MILClassifier", "PUClassifier", "load", "search"]
 def load(
     path: str | Path, *, module: Any = None, **code_parameters: Any
 ) -> LLPClassifier | MILClassifier | PUClassifier:
-    """Read any fitted estimator from the folder that its `save` wrote.
+    """Read any fitted estimator from the file that its `save` wrote.
 
     Args:
-        path: the folder.
+        path: the file.
         module: the network or factory that it was trained with, if that was not a name.
         **code_parameters: other parameters that were not saved because they are code, such as ``noise``.
 
     Raises:
-        FileNotFoundError, ValueError: no such model; one of a newer version; altered or cut files; a parameter that was
-            not saved and is not given.
+        FileNotFoundError, ValueError: no such model; one of a newer version; an altered or cut file; a parameter that
+            was not saved and is not given.
 
     Examples:
         >>> import numpy as np, kofn

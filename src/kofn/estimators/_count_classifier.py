@@ -105,9 +105,9 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return most
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted estimator to a folder: weights as safetensors, the rest as JSON; see `kofn.estimators.load`.
+        """Write the fitted estimator to one file: safetensors, with JSON in its header; see `kofn.estimators.load`.
 
-        The folder appears whole or not at all. A network, a factory or a law of noise of your own is code, which is
+        The file appears whole or not at all. A network, a factory or a law of noise of your own is code, which is
         not saved: give it again when loading. Options of the machine are not saved either: `checkpoint`, `trainer`,
         `progress`, `device`, a `RandomState`.
 
@@ -120,16 +120,16 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     @classmethod
     def load(cls: type[Self], path: str | Path, *, module: Any = None, **code_parameters: Any) -> Self:
-        """Read an estimator of this class from a folder written by `save`.
+        """Read an estimator of this class from a file written by `save`.
 
         Args:
-            path: the folder.
+            path: the file.
             module: the network or factory that it was trained with, if that was not a name.
             **code_parameters: other parameters that were not saved because they are code, such as ``noise``.
 
         Raises:
-            FileNotFoundError, ValueError: no such model; one of another class or a newer version; altered or cut files;
-                a parameter that was not saved and is not given.
+            FileNotFoundError, ValueError: no such model; one of another class or a newer version; an altered or cut
+                file; a parameter that was not saved and is not given.
         """
         loaded: Self = load(Path(path), kinds=[cls], code_parameters={"module": module, **code_parameters})
         return loaded

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from kofn._model_folder import read_model, write_model
+from kofn._model_file import Model, read_model, write_model
 
 NOT_KEPT = ("checkpoint", "trainer", "progress", "device")  # of the machine, not of the model
+_WIDEST = 65536  # bytes of a class's name: so many are taken for each class, however short the names
 
 
 def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) -> None:
-    """Write a fitted estimator to the folder `path`; `extra` are facts, plain JSON, that travel with it."""
+    """Write a fitted estimator to the file `path`; `extra` are facts, plain JSON, that travel with it."""
     kept, code_parameters = {}, []
     for name, value in estimator.get_params(deep=False).items():
         if name in NOT_KEPT or isinstance(value, np.random.RandomState):
@@ -43,10 +45,28 @@ def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) 
 
 
 def load(path: Path, *, kinds: Sequence[type[Any]], code_parameters: dict[str, Any]) -> Any:
-    """Read an estimator of one of these classes from the folder `path`; `code_parameters` were not saved."""
-    by_name = {kind.__name__: kind for kind in kinds}
-    model = read_model(path, kind=list(by_name))
-    facts: dict[str, Any] = dict(model.facts)
+    """Read an estimator of one of these classes from the file `path`; `code_parameters` were not saved."""
+    model = read_model(path, kind=[kind.__name__ for kind in kinds])
+    return from_model(model, path, kinds=kinds, code_parameters=code_parameters)
+
+
+def from_model(model: Model, path: Path, *, kinds: Sequence[type[Any]], code_parameters: dict[str, Any]) -> Any:
+    """The estimator that a model read from `path` holds, its kind one of these classes.
+
+    Raises:
+        ValueError: a parameter that was not saved and is not given; another network; facts that are not of `save`.
+    """
+    try:
+        return _restored(model, path, {kind.__name__: kind for kind in kinds}[model.kind], code_parameters)
+    except (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError) as error:
+        raise ValueError(
+            f"{path} must hold what kofn saves of a {model.kind}; {error!r:.200}. Written by {model.written_by}. Load "
+            f"it with that version, or fit again."
+        ) from error
+
+
+def _restored(model: Model, path: Path, kind: type[Any], code_parameters: dict[str, Any]) -> Any:
+    facts = model.facts
     # JSON has no tuples; no parameter needs to be a list.
     saved = {name: tuple(value) if isinstance(value, list) else value for name, value in facts["parameters"].items()}
     given = {name: value for name, value in code_parameters.items() if value is not None}
@@ -57,20 +77,28 @@ def load(path: Path, *, kinds: Sequence[type[Any]], code_parameters: dict[str, A
             f"and is not saved. Pass the same again: {model.kind}.load(path, {missing[0]}=...)."
         )
     try:
-        estimator = by_name[model.kind](**(saved | given))
+        estimator = kind(**(saved | given))
     except TypeError as error:
         raise ValueError(
             f"{path} must have parameters of {model.kind}; {error}. Written by {model.written_by}."
         ) from None
     shape = tuple(facts["instance_shape"])
-    with torch.random.fork_rng(devices=[]):  # the fresh weights are replaced at once
+    # Fresh weights are replaced at once. Networks of ours are made without any, so that a file cannot ask for memory
+    # that it does not fill; code of the user's may need real ones.
+    ours = isinstance(estimator.module, str)
+    with torch.random.fork_rng(devices=[]), torch.device("meta") if ours else nullcontext():
         network = estimator._new_network(shape)
     try:
         network.load_state_dict(model.tensors, assign=True)  # in the precision that was saved
     except RuntimeError as error:
         raise ValueError(f"`module` must be the network that {path} was trained with; {error}") from None
     estimator.network_ = network.eval()
-    estimator.classes_ = np.array(facts["classes"], dtype=np.dtype(facts["classes_dtype"]))
+    dtype = np.dtype(facts["classes_dtype"])
+    if dtype.itemsize > _WIDEST:
+        raise ValueError(
+            f"{path} must have classes of at most {_WIDEST} bytes each; their dtype is {dtype}. Fit again."
+        )
+    estimator.classes_ = np.array(facts["classes"], dtype=dtype)
     estimator.instance_shape_, estimator.seed_ = shape, facts["seed"]
     estimator.history_, estimator.best_epoch_ = facts["history"], facts["best_epoch"]
     estimator.n_features_in_ = facts["n_features_in"]
