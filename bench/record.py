@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 import kofn
+from kofn._atomic_write import atomic_write
 
 Rows = list[list[str]]
 
@@ -40,7 +41,6 @@ def write(out: Path, record: dict[str, Any], text: str) -> list[Path]:
     written = []
     for suffix, content in ((".md", text), (".json", json.dumps(record, indent=1) + "\n")):
         written.append(out.with_suffix(suffix))
-        partial = out.with_suffix(suffix + ".part")
-        partial.write_text(content)
-        partial.replace(written[-1])
+        with atomic_write(written[-1]) as part:
+            part.write_text(content)
     return written

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
+
+from kofn._atomic_write import atomic_write
 
 WIDTH = 5.6  # inches. A phone shows two thirds of it, so text of ten points stays readable.
 
@@ -70,15 +71,13 @@ def styled(look: Look) -> Iterator[None]:
 def save(name: str, draw: Draw, shade: str, folder: Path) -> Path:
     """Draw a figure in one look: NAME-light.svg or NAME-dark.svg."""
     path = folder / f"{name}-{shade}.svg"
-    part = path.with_suffix(".part")
-    with styled(LOOKS[shade]):
+    with atomic_write(path) as part, styled(LOOKS[shade]):
         drawn = draw(LOOKS[shade])
         if isinstance(drawn, str):
             part.write_text(drawn)
         else:
             drawn.savefig(part, format="svg", metadata={"Date": None})
             plt.close(drawn)
-    os.replace(part, path)
     return path
 
 

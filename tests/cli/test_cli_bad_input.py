@@ -37,7 +37,7 @@ CASES = {
     "bad noise": (f"{FIT} --label noisy --noise cauchy:1", "`noise` must be a law and its scale"),
     "bad widths": (f"{FIT} --label count --hidden 8,x", "--hidden must be whole numbers"),
     "nothing to resume": (f"{FIT} --label count --resume", "nothing to resume"),
-    "a file in the way": ("fit llp t.csv --bag bag --label count -o t.csv", "t.csv is a file"),
+    "a file in the way": ("fit llp t.csv --bag bag --label count -o t.csv", "t.csv is another file"),
     "no prior": ("fit pu t.csv --label labelled -o m", "either --prior"),
     "labels of mil": ("fit mil t.csv --bag bag --label count -o m", "must have two values"),
     "labels within bags": ("fit mil t.csv --bag bag --label truth --positive pos -o m", "has two labels"),

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 import torch
 from estimator_cases import QUICK, bags_task, pu_task
-from model_folder_cases import contents, forge
+from model_file_cases import contents, forge
 from sklearn.exceptions import NotFittedError
 
 import kofn
 from kofn import models
-from kofn._model_folder import read_model
+from kofn._model_file import read_model
 from kofn.estimators import load
 
 TASK = bags_task(bags=12)
@@ -167,8 +167,9 @@ def test_saving_what_is_not_fitted(tmp_path: Path) -> None:
 
 def test_saving_over_something_else(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("x")
-    with pytest.raises(ValueError, match=r"`path` must be free or a kofn model; .* also holds 'thesis\.tex'"):
-        llp().save(tmp_path)
+    for path, what in ((tmp_path, "is a folder"), (tmp_path / "thesis.tex", "is another file")):
+        with pytest.raises(ValueError, match=f"`path` must be free or a kofn model; .* {what}"):
+            llp().save(path)
     assert contents(tmp_path) == {"thesis.tex": b"x"}
 
 
@@ -192,38 +193,62 @@ def test_another_class(tmp_path: Path) -> None:
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="`path` must be the folder of a kofn model"):
+    with pytest.raises(FileNotFoundError, match="`path` must be a file that kofn wrote a model to"):
         load(tmp_path / "model")
 
 
-@pytest.mark.parametrize("file", ["model.json", "weights.safetensors"])
-def test_damage_is_noticed(file: str, tmp_path: Path) -> None:
-    llp().save(tmp_path / "model")
-    path = tmp_path / "model" / file
+def test_damage_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    llp().save(path)
     whole = path.read_bytes()
-    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(ValueError, match=r"altered|as kofn wrote it|must be JSON"):
-        load(tmp_path / "model")
-    path.write_bytes(whole[:-3])
-    with pytest.raises(ValueError, match=r"truncated|as kofn wrote it"):
-        load(tmp_path / "model")
+    for damaged in (whole[:-1] + bytes([whole[-1] ^ 1]), whole[:-3]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="altered"):
+            load(path)
 
 
 def test_a_file_from_the_future(tmp_path: Path) -> None:
     llp().save(tmp_path / "model")
-    forge(tmp_path / "model", version=2, kofn="9.0")
+    forge(tmp_path / "model", version=3, kofn="9.0")
     with pytest.raises(
-        ValueError, match=r"written by kofn 9\.0, format version 2; this kofn reads up to 1: upgrade kofn"
+        ValueError, match=r"written by kofn 9\.0, format version 3; this kofn reads up to 2: upgrade kofn"
     ):
         load(tmp_path / "model")
 
 
 def test_parameters_from_the_future(tmp_path: Path) -> None:
     llp().save(tmp_path / "model")
-    known = dict(read_model(tmp_path / "model").facts)
+    known = read_model(tmp_path / "model").facts
     forge(tmp_path / "model", facts=known | {"parameters": {"module": "mlp", "temperature": 2}}, kofn="1.9")
     with pytest.raises(ValueError, match=r"must have parameters of LLPClassifier; .*'temperature'.*kofn 1\.9"):
         load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parameters": {"hidden": [1 << 40]}}, "must be the network that .* was trained with; .*"),  # terabytes
+        ({"parameters": {"hidden": [1 << 80]}}, "must hold what kofn saves of a LLPClassifier"),
+        ({"instance_shape": [1 << 40]}, "must be the network that .* was trained with"),
+        (
+            {"classes_dtype": "<U100000000"},
+            "must have classes of at most 65536 bytes each; their dtype is <U100000000",
+        ),
+        ({"classes_dtype": "no such"}, "must hold what kofn saves of a LLPClassifier"),
+        ({"instance_shape": None}, "must hold what kofn saves of a LLPClassifier"),
+        ({"held_out": [1 << 80]}, "must hold what kofn saves of a LLPClassifier"),
+        ({"parameters": []}, "must hold what kofn saves of a LLPClassifier"),
+        ({"not_saved": ...}, "must hold what kofn saves of a LLPClassifier; KeyError.*not_saved.*Written by kofn"),
+    ],
+    ids=str,
+)
+def test_a_forged_file_asks_for_no_memory(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    llp().save(tmp_path / "model")
+    known = read_model(tmp_path / "model").facts | changes
+    forge(tmp_path / "model", facts={name: value for name, value in known.items() if value is not ...})
+    with pytest.raises(ValueError, match=message) as raised:
+        load(tmp_path / "model")
+    assert "alloc" not in str(raised.value)
 
 
 class Bomb:
@@ -233,11 +258,11 @@ class Bomb:
 
 def test_loading_executes_nothing(tmp_path: Path) -> None:
     llp().save(tmp_path / "model")
-    (tmp_path / "model" / "weights.safetensors").write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(ValueError, match="altered"):
+    (tmp_path / "model").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(ValueError, match="is none, or its first bytes"):
         load(tmp_path / "model")
     llp().save(tmp_path / "other")
-    known = dict(read_model(tmp_path / "other").facts)
+    known = read_model(tmp_path / "other").facts
     for module in ("os.system", "builtins:exec", "kofn.models.mlp"):  # names of networks, and of nothing else
         forge(tmp_path / "other", facts=known | {"parameters": {"module": module}})
         with pytest.raises(ValueError, match="`module` must be one of 'mlp'"):

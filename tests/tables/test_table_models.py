@@ -14,7 +14,9 @@ import table_data
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from model_file_cases import forge
 
+from kofn._model_file import read_model
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.tables import TableModel, count_summaries, evaluate_bags, evaluate_rows, fit_table, predict_bags, predict_rows
 
@@ -56,7 +58,7 @@ def test_saved_model_predicts_as_the_one_in_memory(tmp_path: Path, case: str) ->
     assert loaded.validation == model.validation
     assert loaded.data == model.data
     assert loaded.estimator.held_out_.tolist() == model.estimator.held_out_.tolist()
-    # The estimator's own loader reads the same folder, and scores the encoder's numbers alike.
+    # The estimator's own loader reads the same file, and scores the encoder's numbers alike.
     alone = type(model.estimator).load(tmp_path / "m")
     numbers = model.encoder.transform(table_data.make_table(seed=3))
     np.testing.assert_array_equal(alone.predict_proba(numbers), model.estimator.predict_proba(numbers))
@@ -147,6 +149,31 @@ def test_a_model_from_python_has_no_columns(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
     LLPClassifier(**QUICK).fit(x, (x[:, 0] > 0).astype(int)).save(tmp_path / "m")
     with pytest.raises(ValueError, match="was saved from Python, without the columns of a table"):
+        TableModel.load(tmp_path / "m")
+
+
+def test_a_table_is_loaded_in_one_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two readings one could be of the model that another process has just put there."""
+    fit("count", table_data.write(table_data.make_table(), tmp_path / "t.csv")).save(tmp_path / "m")
+    opened = []
+    real = Path.open
+
+    def counting(self: Path, *args: Any) -> Any:
+        opened.append(self)
+        return real(self, *args)
+
+    monkeypatch.setattr(Path, "open", counting)
+    TableModel.load(tmp_path / "m")
+    assert opened == [tmp_path / "m"]
+
+
+@pytest.mark.parametrize("changes", [{"encoder": ...}, {"encoder": {}}, {"encoder": 3}, {"depth": 1}, {"task": ...}])
+def test_a_forged_description_of_a_table(tmp_path: Path, changes: dict[str, Any]) -> None:
+    fit("count", table_data.write(table_data.make_table(), tmp_path / "t.csv")).save(tmp_path / "m")
+    facts = read_model(tmp_path / "m").facts
+    table = {key: value for key, value in (facts["extra"]["table"] | changes).items() if value is not ...}
+    forge(tmp_path / "m", facts=facts | {"extra": {"table": table}})
+    with pytest.raises(ValueError, match=r"/m must describe a table as kofn fit does; .* Fit again"):
         TableModel.load(tmp_path / "m")
 
 

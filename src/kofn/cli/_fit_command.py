@@ -275,7 +275,7 @@ def _delete_checkpoint(checkpoint: Path) -> None:
     """Delete the checkpoint, and nothing else that may be in its folder."""
     if not checkpoint.is_dir():
         return
-    for name in ("last.ckpt", "last.ckpt.part", "data.json"):
-        (checkpoint / name).unlink(missing_ok=True)
+    for file in (*checkpoint.glob(".*.last.ckpt"), checkpoint / "last.ckpt", checkpoint / "data.json"):
+        file.unlink(missing_ok=True)  # the hidden ones are what a kill left in the middle of writing
     if not any(checkpoint.iterdir()):
         shutil.rmtree(checkpoint)

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 import typer
 
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="Table in CSV or Parquet, by its extension.")]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that kofn fit wrote.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="File that kofn fit wrote.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, for machines.")]
 Positive = Annotated[str | None, typer.Option(help="Value that means positive, if not 1, true or yes.")]
 
-Output = Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="Folder to write the model to.")]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write the model to.")]
 Bag = Annotated[str, typer.Option(metavar="COLUMN", help="Column that names each row's bag.")]
 Features = Annotated[
     str | None, typer.Option(metavar="COLUMNS", help="Columns to learn from, with commas; by default all others.")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kofn import _require
+from kofn._atomic_write import atomic_write
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def _download(source: Source, target: Path) -> None:
     pooch = _require.package("pooch", extra="experiments")
     missing = set(_missing(source, target))
     target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".download-", dir=target) as scratch:  # the same disk, so that rename works
+    with tempfile.TemporaryDirectory(prefix=".download-", dir=target) as scratch:  # where there is room
         for url in source.urls:
             filename = url.rsplit("/", 1)[1]
             if filename in source.files and filename not in missing:
@@ -111,10 +112,8 @@ def _download(source: Source, target: Path) -> None:
             for name, content in _unpack(source, path, url):
                 if name in missing:
                     _verify(content, source.sha256[name], f"{name} from {url}", "Try again later, or without the proxy")
-                    part = Path(scratch) / "verified.part"
-                    part.write_bytes(content)
-                    (target / name).parent.mkdir(parents=True, exist_ok=True)
-                    part.replace(target / name)
+                    with atomic_write(target / name) as part:
+                        part.write_bytes(content)
                     missing.discard(name)
     if missing:
         raise ValueError(

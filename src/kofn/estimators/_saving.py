@@ -52,9 +52,9 @@ def load(path: Path, *, kinds: Sequence[type[Any]], code_parameters: Mapping[str
     given = {name: value for name, value in code_parameters.items() if value is not None}
     try:
         return _restored(model, by_name[model.kind], given, path), dict(_known(model.facts, "extra", dict))
-    except (KeyError, TypeError, IndexError) as error:
+    except (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError) as error:
         raise ValueError(
-            f"{path} must hold a {model.kind} as this kofn writes it; {error}. Written by {model.written_by}: save it "
+            f"{path} must hold a {model.kind} as this kofn writes it; {error!r:.200}. Written by {model.written_by}: save it "
             f"again with this version."
         ) from None
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kofn import _require
+from kofn._atomic_write import atomic_write
 from kofn.experiments._cells import FEW_BAGS, METHODS
 from kofn.experiments._records import load_records
 from kofn.experiments._summary import summary
@@ -41,7 +42,6 @@ def figures(results: str | os.PathLike[str], out: str | os.PathLike[str], *, pre
         The file of each figure drawn, by its name.
     """
     pyplot = _pyplot()
-    Path(out).mkdir(parents=True, exist_ok=True)
     drawn = {}
     with pyplot.rc_context():
         _require.package("matplotlib", extra="experiments").rcdefaults()  # not what a user's file has set
@@ -51,10 +51,9 @@ def figures(results: str | os.PathLike[str], out: str | os.PathLike[str], *, pre
             if figure is None:
                 continue
             drawn[name] = Path(out) / f"{name}.svg"
-            part = drawn[name].with_name(f".{name}.part.svg")
-            figure.savefig(part, bbox_inches="tight", transparent=True, metadata={"Date": None})
+            with atomic_write(drawn[name]) as part:
+                figure.savefig(part, bbox_inches="tight", transparent=True, metadata={"Date": None})
             pyplot.close(figure)
-            os.replace(part, drawn[name])
     return drawn
 
 

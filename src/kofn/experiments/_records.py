@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from kofn._atomic_write import atomic_write
 from kofn.experiments._cells import METHODS, TABLES, Run
 
 KEYS = ("table", "cell", "method", "preset", "seed", "metrics", "seconds", "versions", "machine")
@@ -125,10 +126,5 @@ def _order(record: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _replace(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
-    try:
+    with atomic_write(path) as part:
         part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)

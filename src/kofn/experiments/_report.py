@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kofn import _require
+from kofn._atomic_write import atomic_write
 from kofn.experiments._captions import CAPTIONS, LEGEND, PROTOCOLS, TITLES
 from kofn.experiments._cells import TABLES
 from kofn.experiments._findings import findings
@@ -133,6 +134,5 @@ def _picture(path: Path | None) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)
+    with atomic_write(path) as part:
+        part.write_text(text, encoding="utf-8")

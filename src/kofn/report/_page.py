@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from uuid import uuid4
 
 import jinja2
 from markupsafe import Markup
 
+from kofn._atomic_write import atomic_write
 from kofn.report import _distribution_figures as distributions
 from kofn.report import _figures as figures
 from kofn.report._bag_rows import Rows, bag_rows
@@ -106,15 +105,9 @@ def write(report: Report, path: str | Path) -> None:
         ...     "First look" in (Path(folder) / "report.html").read_text()
         True
     """
-    target = Path(path)
     data = render(report).encode("utf-8", "replace")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{uuid4().hex[:8]}.new")
-    try:
-        temporary.write_bytes(data)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_write(path) as part:
+        part.write_bytes(data)
 
 
 def _chapter(report: Report) -> Chapter:

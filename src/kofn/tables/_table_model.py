@@ -11,14 +11,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kofn._model_folder import read_model, require_replaceable
-from kofn.estimators import load
-from kofn.estimators._saving import save
+from kofn._model_file import read_model, require_replaceable
+from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+from kofn.estimators._saving import from_model, save
 from kofn.tables._encoder import TableEncoder
 from kofn.tables._reading import naming_file
 from kofn.tables._table_file import TableFile
 
 Task = Literal["llp", "mil", "pu"]
+
+_KINDS = (LLPClassifier, MILClassifier, PUClassifier)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,7 @@ class TableModel:
     seconds: float = 0.0
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one model folder, which appears whole or not at all.
+        """Write everything to one model file, which appears whole or not at all.
 
         The estimator alone is read from it by its own `load`.
         """
@@ -66,20 +68,27 @@ class TableModel:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TableModel:
-        """Read a folder that `save` wrote.
+        """Read a file that `save` wrote.
 
         Raises:
-            FileNotFoundError, ValueError: no such model; one that was not trained on a table; altered or cut files.
+            FileNotFoundError, ValueError: no such model; one that was not trained on a table; an altered or cut file.
         """
-        estimator = load(os.fspath(path))
-        extra: Any = read_model(path).facts.get("extra", {})
-        if "table" not in extra:
+        model = read_model(path, kind=[kind.__name__ for kind in _KINDS])
+        estimator = from_model(model, Path(path), kinds=_KINDS, code_parameters={})
+        extra = model.facts.get("extra")
+        if not isinstance(extra, dict) or "table" not in extra:
             raise ValueError(
                 f"{path} was saved from Python, without the columns of a table. Use it there: "
                 f"kofn.estimators.load({os.fspath(path)!r}); or train it with kofn fit."
             )
-        table = dict(extra["table"])
-        return cls(estimator, TableEncoder.from_facts(table.pop("encoder")), **table)
+        try:
+            table = dict(extra["table"])
+            return cls(estimator, TableEncoder.from_facts(table.pop("encoder")), **table)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(
+                f"{path} must describe a table as kofn fit does; {error!r:.200}. Written by {model.written_by}. Fit "
+                f"again."
+            ) from error
 
     def scores(
         self, file: TableFile, *, other_columns: Sequence[str] = ()
@@ -107,9 +116,9 @@ def check_model_target(path: str | os.PathLike[str]) -> None:
         ...     check_model_target(Path(folder) / "model")  # nothing there: well and good
         ...     _ = (Path(folder) / "notes.txt").write_text("mine")
         ...     try:
-        ...         check_model_target(folder)
+        ...         check_model_target(Path(folder) / "notes.txt")
         ...     except ValueError:
         ...         print("not a model, so it is not replaced")
         not a model, so it is not replaced
     """
-    require_replaceable(Path(os.path.realpath(path)))
+    require_replaceable(path)

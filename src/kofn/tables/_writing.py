@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from kofn import _require
-from kofn.tables._table_file import PACKED, separator
+from kofn._atomic_write import atomic_write
+from kofn.tables._table_file import separator
 
 
 def check_output(path: str | os.PathLike[str]) -> Path:
@@ -38,7 +38,7 @@ def check_output(path: str | os.PathLike[str]) -> Path:
 def write_table(path: str | os.PathLike[str], chunks: Iterable[Mapping[str, Any]]) -> int:
     """Write chunks of columns as CSV or Parquet, by the extension; returns the number of rows.
 
-    All is written to a hidden file beside `path`, which is then renamed: an error leaves what was there.
+    All is written to a hidden file beside `path`, which then takes its place: an error leaves what was there.
 
     Args:
         path: the file.
@@ -46,21 +46,16 @@ def write_table(path: str | os.PathLike[str], chunks: Iterable[Mapping[str, Any]
     """
     pandas = _require.package("pandas", extra="train")
     target = check_output(path)
-    packed = target.suffix if target.suffix in PACKED else ""
-    temporary = target.with_name(f".{target.name}.{uuid4().hex[:8]}.new{packed}")
     delimiter = separator(target)
     rows = 0
-    try:
+    with atomic_write(target) as part:
         frames = (pandas.DataFrame(dict(chunk)) for chunk in chunks)
         if delimiter is None:
-            rows = _parquet(temporary, frames)
+            rows = _parquet(part, frames)
         else:
             for frame in frames:
-                frame.to_csv(temporary, mode="a", sep=delimiter, index=False, header=not rows)
+                frame.to_csv(part, mode="a", sep=delimiter, index=False, header=not rows)
                 rows += len(frame)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
     return rows
 
 
