@@ -23,8 +23,8 @@ def load(
         **code_parameters: other parameters that were not saved because they are code, such as ``noise``.
 
     Raises:
-        FileNotFoundError, ValueError: no such model; one of a newer version; an altered or cut file; a parameter that was
-            not saved and is not given.
+        FileNotFoundError, ValueError: no such model; one of a newer version; an altered or cut file; a parameter that
+            was not saved and is not given.
 
     Examples:
         >>> import numpy as np, kofn

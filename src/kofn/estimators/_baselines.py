@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kofn.learners import BagObjective, Problem, PUProblem
+from kofn.learners import BagObjective, PooledObjective, Problem, PUProblem
 from kofn.learners._design import Design
 from kofn.learners._splits import Split
 
@@ -65,7 +65,8 @@ def _predicted(table: NDArray[np.float64], problem: Problem, train: Tensor, held
     train = train[:MOST]
     sizes = problem.bags.sizes[held].double()
     y = problem.proportions[train].double().numpy()
-    if not isinstance(problem.objective, BagObjective) and problem.pooling is None:
+    objective = problem.objective
+    if not isinstance(objective, (BagObjective, PooledObjective)):
         share = torch.from_numpy(RidgeCV(alphas=np.logspace(-1, 5, 13)).fit(table[train], y).predict(table[held]))
         # Nearer to 0 or 1 than half an instance nobody knows a bag.
         return torch.logit(torch.clamp(share, 0.5 / (sizes + 1), 1 - 0.5 / (sizes + 1)))
@@ -75,8 +76,8 @@ def _predicted(table: NDArray[np.float64], problem: Problem, train: Tensor, held
         warnings.simplefilter("ignore")  # that it did not converge is no matter here
         model = LogisticRegression(max_iter=200).fit(table[train], y)
     bag = torch.from_numpy(model.decision_function(table[held])).double()
-    if problem.pooling is not None or problem.objective.pool is not None:  # type: ignore[union-attr]
-        return bag
+    if isinstance(objective, PooledObjective) or objective.pool is not None:
+        return bag  # of equal instances every pool is one of them
     # P(S >= 1) = 1 - (1 - p)^n, so with t = -log P(S = 0) / n the odds p / (1 - p) are e^t - 1.
     return torch.log(torch.expm1(torch.nn.functional.softplus(bag) / sizes))
 

@@ -69,7 +69,7 @@ class Columns:
                 self.names = [str(name) for name in frame.columns]
                 found = {name: set() for name in self.names if not _is_numeric(frame[name])}
                 empty = set(self.names)
-                self.categories = dict.fromkeys(found, [])  # so that the others are known to be numbers
+                self.categories = {name: [] for name in found}  # so that the others are known to be numbers
             for name in list(empty):
                 if frame[name].notna().any():
                     empty.remove(name)
@@ -202,7 +202,8 @@ def _texts(column: Any) -> Any:
     for place in np.flatnonzero([type(value) is not str for value in values]):
         if not is_missing[place] and not isinstance(values[place], (bool, np.bool_, int, np.integer)):
             raise ValueError(
-                f"column {column.name!r} must be numbers or text; it has a {type(values[place]).__name__}. Leave it out."
+                f"column {column.name!r} must be numbers or text; it has a {type(values[place]).__name__}. Leave "
+                f"it out."
             )
         values[place] = np.nan if is_missing[place] else str(values[place])
     return values

@@ -51,8 +51,9 @@ class LLPClassifier(CountClassifier):
     """Learns to classify instances from the proportion of positives in each bag.
 
     Args:
-        learner: what is fitted: "auto" (trees for tables, a network for images), "trees", "linear", "network", a learner
-            with its options, such as ``kofn.Trees(rounds=200)`` or ``kofn.EM(classifier)``, or a `torch.nn.Module`.
+        learner: what is fitted: "auto" (trees for tables, a network for images), "trees", "linear", "network", a
+            learner with its options, such as ``kofn.Trees(rounds=200)`` or ``kofn.EM(classifier)``, or a
+            `torch.nn.Module`.
         loss: "count", -log P(S = count); "proportion", the cross-entropy of the mean; "mutual-contamination", LMMCM.
         label: what `y` says of a row's bag: its "proportion" of positives (or, without groups, the row's class), its
             "count", or the "interval" (n, 2) in which its count lies, ends included.

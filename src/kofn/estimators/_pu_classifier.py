@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from kofn import _require
 from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._row_labels import two_classes
 from kofn.learners import ByLoss, ByPrior, Learner, Progress, PUObjective, PUProblem
+from kofn.learners._objectives import PULossName
 from kofn.losses import mixture_proportion
 
 
@@ -63,7 +64,7 @@ class PUClassifier(CountClassifier):
         *,
         prior: float | None = None,
         mixture: float | None = None,
-        loss: Literal["count", "expectation", "upu", "nnpu", "cvir"] = "count",
+        loss: PULossName = "count",
         positive_weight: float | None = None,
         bag_size: int | None = None,
         stopping: Literal["loss", "prior"] = "loss",
@@ -111,7 +112,7 @@ class PUClassifier(CountClassifier):
             size=min(max(unlabeled // 32, 32), 200) if self.bag_size is None else self.bag_size,
             seed=seed,
             instances=instances,
-            objective=PUObjective(mixture, self.loss, self.positive_weight),
+            objective=PUObjective(mixture, cast(PULossName, self.loss), self.positive_weight),
             rate=min(max(mixture, half), 1 - half),
             rule=ByPrior(mixture) if self.stopping == "prior" else ByLoss(),
             **self._problem_of_table(),

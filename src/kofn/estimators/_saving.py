@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from kofn import learners
 from kofn._model_file import Model, read_model, write_model
 from kofn.estimators._columns import Columns
-from kofn.learners import Learner, Network
+from kofn.learners import Learner, Linear, Network, Trees
 
 NOT_KEPT = ("learner", "checkpoint", "callback", "progress", "device", "threads")  # of the machine, not of the model
 
@@ -54,8 +53,8 @@ def load(path: Path, *, kinds: Sequence[type[Any]], code_parameters: Mapping[str
         return _restored(model, by_name[model.kind], given, path), dict(_known(model.facts, "extra", dict))
     except (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError) as error:
         raise ValueError(
-            f"{path} must hold a {model.kind} as this kofn writes it; {error!r:.200}. Written by {model.written_by}: save it "
-            f"again with this version."
+            f"{path} must hold a {model.kind} as this kofn writes it; {error!r:.200}. Written by "
+            f"{model.written_by}: save it again with this version."
         ) from None
 
 
@@ -69,11 +68,11 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
         )
     described: dict[str, Any] = _known(facts, "learner", dict)
     options = set(Network().get_params())
-    learner_kind = getattr(learners, described["kind"]) if described["kind"] in ("Trees", "Linear", "Network") else None
-    if learner_kind is None:
+    kinds: dict[str, type[Learner]] = {"Trees": Trees, "Linear": Linear, "Network": Network}
+    if described["kind"] not in kinds:
         raise ValueError(f"{path} must hold trees, a linear model or a network; it says {described['kind']!r}.")
     code = {name: value for name, value in given.items() if name in options}
-    learner: Learner = learner_kind(**_tuples(described["parameters"]), **code)
+    learner = kinds[described["kind"]](**_tuples(described["parameters"]), **code)
     rest = {name: value for name, value in given.items() if name not in options}
     estimator = kind(learner, **(_tuples(facts["parameters"]) | rest))
     estimator.fitted_ = learner.from_model(described["state"], model.tensors)
@@ -94,12 +93,12 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
 
 def learner_of(estimator: Any) -> Learner:
     """The learner of a fitted estimator, with its options, also where it was named by a word or a module."""
-    if isinstance(estimator.learner, Learner):
-        return estimator.learner
-    if isinstance(estimator.learner, nn.Module):
-        return Network(estimator.learner)
-    kinds = {"FittedTrees": learners.Trees, "FittedLinear": learners.Linear, "FittedNetwork": Network}
-    return kinds[type(estimator.fitted_).__name__]()
+    named: object = estimator.learner
+    if isinstance(named, nn.Module):
+        return Network(named)
+    if isinstance(named, Learner):
+        return named  # type: ignore[no-any-return]  # which scikit-learn's base makes Any
+    return {"FittedTrees": Trees, "FittedLinear": Linear, "FittedNetwork": Network}[type(estimator.fitted_).__name__]()
 
 
 def _parameters(owner: Any) -> tuple[dict[str, Any], list[str]]:

@@ -56,7 +56,8 @@ class Design:
                 gaps.append(place)
             if len(known):
                 mean[place], scale[place] = known.mean(), known.std() or 1.0
-        return cls(numeric, np.float32(mean), np.float32(scale), np.array(gaps, dtype=np.int64), dict(categories))
+        missing = np.array(gaps, dtype=np.int64)
+        return cls(numeric, mean.astype(np.float32), scale.astype(np.float32), missing, dict(categories))
 
     @property
     def width(self) -> int:
@@ -83,5 +84,7 @@ class Design:
     @classmethod
     def from_model(cls, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Design:
         """The design that a model file kept."""
-        kept = (tensors[f"design.{name}"].numpy() for name in ("numeric", "mean", "scale", "missing"))
-        return cls(*kept, {column: number for column, number in facts["categories"]})
+        numeric, mean, scale, missing = (
+            tensors[f"design.{name}"].numpy() for name in ("numeric", "mean", "scale", "missing")
+        )
+        return cls(numeric, mean, scale, missing, {column: number for column, number in facts["categories"]})

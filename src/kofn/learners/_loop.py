@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -112,7 +112,7 @@ class Loop:
         accumulate = self.options.accumulate
         for number, draw in enumerate(self._sampler(problem, epoch, shuffle=True, accumulate=accumulate)):
             last = (number + 1) % accumulate == 0
-            with nullcontext() if last or self.processes == 1 else parallel.no_sync():
+            with nullcontext() if last or self.processes == 1 else cast(DistributedDataParallel, parallel).no_sync():
                 losses = self._losses(parallel, problem, draw.items) * self._weights_of(problem, draw.items)
                 loss = losses.mean()
                 if draw.share:  # else a repetition, so that processes keep step

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from math import prod
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -105,4 +106,4 @@ def with_attention(network: nn.Module, *, gated: bool) -> models.AttentionMIL:
             "the attention can stand on what comes before; or a kofn.models.AttentionMIL of your own."
         )
     pooling = models.GatedAttentionPooling if gated else models.AttentionPooling
-    return models.AttentionMIL(network[:-1], pooling(network[-1].in_features))
+    return models.AttentionMIL(network[:-1], pooling(cast(models.Logit, network[-1]).in_features))

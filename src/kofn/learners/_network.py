@@ -207,7 +207,7 @@ class Network(Learner):
         _require.option("schedule", self.schedule, tuple(SCHEDULES))
         _require.option("precision", self.precision, ("float32", "bfloat16"))
         _require.option("device", self.device, ("cpu", "cuda", "auto"))
-        if not (self.start is None or self.start == "rate" or (not isinstance(self.start, str) and 0 < self.start < 1)):
+        if self.start not in (None, "rate") and not (isinstance(self.start, float) and 0 < self.start < 1):
             raise ValueError(f"`start` must be 'rate', None, or a probability above 0 and below 1; got {self.start!r}.")
 
 

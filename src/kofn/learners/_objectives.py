@@ -18,8 +18,8 @@ from kofn import losses
 from kofn.losses import count_loss
 from kofn.targets import Between, Exactly, Target
 
-
 Unit = Literal["bag", "instance"]
+PULossName = Literal["count", "expectation", "upu", "nnpu", "cvir"]
 
 
 class Objective(Protocol):
@@ -190,7 +190,7 @@ class PUObjective:
     """
 
     mixture: float
-    loss: Literal["count", "expectation", "upu", "nnpu", "cvir"] = "count"
+    loss: PULossName = "count"
     positive_weight: float | None = None
 
     @property

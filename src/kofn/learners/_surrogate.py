@@ -1,12 +1,12 @@
 """The cross-entropy that stands for a loss, at given logits: what boosting and EM make small in its place.
 
-For a statement about the count S of a bag, d(-log P) / dx_i = p_i - q_i with the posterior q_i = P(y_i = 1 | statement).
-That is the slope of the cross-entropy -q log p - (1 - q) log(1 - p) of a row whose target is q, held fixed: it is the
-bound of expectation-maximisation, which touches the loss at these logits and lies above it elsewhere. Its curvature is
-p (1 - p), so a Newton step on it never goes past the loss's own minimum.
+For a statement about the count S of a bag, d(-log P) / dx_i = p_i - q_i, where q_i = P(y_i = 1 | statement) is the
+posterior. That is the slope of the cross-entropy -q log p - (1 - q) log(1 - p) of a row whose target is q, held fixed:
+the bound of expectation-maximisation, which touches the loss at these logits and lies above it elsewhere. Its curvature
+is p (1 - p), and a step that makes the bound smaller makes the loss smaller.
 
-For any other loss with slope g_i, the row's target is q = p - g / w with the row's weight w, so that w (p - q) = g. Where
-q would leave [0, 1], it stays at the end and the weight grows until the slope is right again.
+For any other loss with slope g_i, the row's target is q = p - g / w with the row's weight w, so that w (p - q) = g.
+Where q would leave [0, 1], it stays at the end and the weight grows until the slope is right again.
 """
 
 from __future__ import annotations

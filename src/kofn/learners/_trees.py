@@ -159,13 +159,14 @@ class FittedTrees(Fitted):
     def logits(self, instances: Instances) -> Logits:
         threads = self.threads or (1 if instances.size < SMALL else torch.get_num_threads())
         scores: Logits = self.booster.predict(instances, raw_score=True, num_threads=threads)
-        return self.start + scores
+        return scores + self.start
 
     @property
     def importances(self) -> Logits:
         """(features,) the share of each column in what all splits gained; 0 of all where no tree has a split."""
         gains: Logits = self.booster.feature_importance("gain")
-        return gains / max(gains.sum(), np.finfo(np.float64).tiny)
+        shares: Logits = gains / max(gains.sum(), np.finfo(np.float64).tiny)
+        return shares
 
     def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         text = np.frombuffer(self.text.encode(), dtype=np.uint8).copy()
