@@ -17,12 +17,11 @@ SOURCE = ROOT / "src" / "kofn"
 
 
 def layers() -> list[list[str]]:
-    """Packages and modules directly in kofn, the highest layer first; `native` stands in the last but one."""
+    """Packages and modules directly in kofn, the highest layer first; `native` is the last but one."""
     contracts = read_configuration(str(ROOT / "pyproject.toml"))["contracts_options"]
     written = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     found = [re.findall(r"\w+", layer) for layer in written]
-    found[-2].append("native")
-    return found
+    return [*found[:-1], ["native"], found[-1]]
 
 
 def packages() -> dict[str, str]:

@@ -94,6 +94,12 @@ def test_demo(tmp_path: Path) -> None:
     assert "method" in run("demo", "-o", folder, "--epochs", 1, "-q")
 
 
+def test_demo_beside_something_else_says_so_before_it_trains(tmp_path: Path) -> None:
+    (tmp_path / "mil").mkdir()
+    assert "mil is a folder or a device, and a model is one file" in run("demo", "-o", tmp_path, "-q", code=2)
+    assert [path.name for path in tmp_path.iterdir()] == ["mil"]
+
+
 def test_comparison_needs_no_more_than_its_fits() -> None:
     fits = [demo.Fitted("count loss", task, None, 0.9) for task in range(3)]
     table = demo.compare(fits)

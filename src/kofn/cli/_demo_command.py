@@ -11,6 +11,8 @@ import typer
 from kofn.cli import _options as options
 from kofn.cli._app import as_json
 
+_MODELS = ("llp", "mil", "pu")  # files of the three tasks
+
 
 def demo(
     output: Annotated[
@@ -34,7 +36,10 @@ def demo(
 
     from kofn import demo as digits_demo
     from kofn.report import write
+    from kofn.tables import check_model_target
 
+    for name in _MODELS:
+        check_model_target(output / name)  # before a minute of training, not after it
     progress = Console(stderr=True, quiet=quiet)
     runs = list(digits_demo.fits(seed=seed, epochs=epochs))
     done = []
@@ -47,7 +52,7 @@ def demo(
     write(digits_demo.report(done, seed=seed), page)
     for fit in done:
         if fit.method == "count loss":
-            fit.model.save(output / ("llp", "mil", "pu")[fit.task])
+            fit.model.save(output / _MODELS[fit.task])
     compared = digits_demo.compare(done)
     seconds = time.monotonic() - start
     if json:
