@@ -14,6 +14,7 @@ from kofn.estimators._columns import Columns
 from kofn.learners import Learner, Linear, Network, Trees
 
 NOT_KEPT = ("learner", "checkpoint", "callback", "progress", "device", "threads")  # of the machine, not of the model
+WIDEST = 65536  # bytes of a class, so that a file cannot ask for memory that it does not fill
 
 
 def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) -> None:
@@ -76,7 +77,10 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     rest = {name: value for name, value in given.items() if name not in options}
     estimator = kind(learner, **(_tuples(facts["parameters"]) | rest))
     estimator.fitted_ = learner.from_model(described["state"], model.tensors)
-    estimator.classes_ = np.array(facts["classes"], dtype=np.dtype(facts["classes_dtype"]))
+    dtype = np.dtype(facts["classes_dtype"])
+    if dtype.itemsize > WIDEST:
+        raise ValueError(f"{path} must have classes of at most {WIDEST} bytes each; their dtype is {dtype}. Fit again.")
+    estimator.classes_ = np.array(facts["classes"], dtype=dtype)
     estimator.columns_ = None if facts["columns"] is None else Columns.from_facts(facts["columns"])
     estimator.instance_shape_, estimator.seed_ = tuple(facts["instance_shape"]), facts["seed"]
     estimator.history_, estimator.best_step_ = facts["history"], facts["best_step"]
@@ -97,8 +101,9 @@ def learner_of(estimator: Any) -> Learner:
     if isinstance(named, nn.Module):
         return Network(named)
     if isinstance(named, Learner):
-        return named  # type: ignore[no-any-return]  # which scikit-learn's base makes Any
-    return {"FittedTrees": Trees, "FittedLinear": Linear, "FittedNetwork": Network}[type(estimator.fitted_).__name__]()
+        return named
+    kinds: dict[str, type[Learner]] = {"FittedTrees": Trees, "FittedLinear": Linear, "FittedNetwork": Network}
+    return kinds[type(estimator.fitted_).__name__]()
 
 
 def _parameters(owner: Any) -> tuple[dict[str, Any], list[str]]:

@@ -87,4 +87,4 @@ class Design:
         numeric, mean, scale, missing = (
             tensors[f"design.{name}"].numpy() for name in ("numeric", "mean", "scale", "missing")
         )
-        return cls(numeric, mean, scale, missing, {column: number for column, number in facts["categories"]})
+        return cls(numeric, mean, scale, missing, dict(facts["categories"]))

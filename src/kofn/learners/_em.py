@@ -64,7 +64,7 @@ class EM(Learner):
         require_table(problem, "EM")
         split = hold_out(problem.strata, self.validation_fraction, seed) if self.validation_fraction else None
         train = problem if split is None else problem.take(split[0])
-        rows, train = train.compact()
+        _, train = train.compact()
         held = None if split is None else problem.take(split[1])
         design = Design.learn(train.instances, problem.categories)
         x = design(train.instances)

@@ -80,7 +80,10 @@ class Linear(Learner):
         return replace(path[best][0], history=history, splits=splits, **validation(problem, tried, best))
 
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedLinear:
-        return FittedLinear(Design.from_model(facts["design"], tensors), tensors["weights"].numpy())
+        design, weights = Design.from_model(facts["design"], tensors), tensors["weights"].numpy()
+        if weights.shape != (design.width + 1,):
+            raise ValueError(f"the model must have {design.width + 1} weights; it has {weights.shape}.")
+        return FittedLinear(design, weights)
 
     def _try(
         self, number: int, splits: list[Split], problem: Problem, penalties: list[float], progress: Progress | None

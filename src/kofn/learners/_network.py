@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -29,7 +30,7 @@ CHUNK = 16384  # instances scored at a time
 
 
 class Network(Learner):
-    """Any torch module that gives one logit for each instance, trained by Adam; the best epoch on held-out bags is kept.
+    """Any torch module that gives one logit for each instance, trained by Adam; held-out bags choose the epoch.
 
     Args:
         module: "mlp", another name of `kofn.models`, a `torch.nn.Module` (copied), or a factory of one, called with the
@@ -144,7 +145,9 @@ class Network(Learner):
         shape, pooling = tuple(facts["shape"]), facts["pooling"]
         stream = RandomStream(torch.device("cpu"))
         stream.seed(0)
-        with stream.lent():  # the fresh weights are replaced at once
+        # Fresh weights are replaced at once. Networks of ours are made without any, so that a file cannot ask for
+        # memory that it does not fill; code of the user's may need real ones.
+        with stream.lent(), torch.device("meta") if isinstance(self.module, str) else nullcontext():
             network = self._new(shape, pooling)
         weights = {name.removeprefix("network."): t for name, t in tensors.items() if name.startswith("network.")}
         try:
@@ -152,6 +155,8 @@ class Network(Learner):
         except RuntimeError as error:
             raise ValueError(f"`module` must be the network that the model was trained with; {error}") from None
         design = None if facts["design"] is None else Design.from_model(facts["design"], tensors)
+        if design is not None and (design.width,) != shape:
+            raise ValueError(f"the model's columns must be those of its network, {shape}; they make {design.width}.")
         return FittedNetwork(network.eval(), design, shape, pooling)
 
     def _new(self, shape: tuple[int, ...], pooling: str | None) -> nn.Module:
@@ -173,8 +178,8 @@ class Network(Learner):
             start_at_rate(network, rate if self.start == "rate" else float(self.start))
         elif self.start != "rate":
             raise TypeError(
-                f"`module` must be a torch.nn.Sequential that ends in a kofn.models.Logit when `start` is a number; got "
-                f"{type(network).__name__}. Set the last bias to logit(rate) yourself, and leave `start` out."
+                f"`module` must be a torch.nn.Sequential that ends in a kofn.models.Logit when `start` is a number; "
+                f"got {type(network).__name__}. Set the last bias to logit(rate) yourself, and leave `start` out."
             )
 
     def _design(self, train: Problem) -> Design | None:

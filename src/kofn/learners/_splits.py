@@ -39,7 +39,7 @@ def folds(strata: Tensor, number: int, seed: int) -> list[Split]:
     Examples:
         >>> import torch
         >>> [held.tolist() for _, held in folds(torch.tensor([0, 0, 0, 1, 1, 1]), 3, seed=0)]
-        [[0, 5], [1, 3], [2, 4]]
+        [[2, 4], [1, 5], [0, 3]]
     """
     if len(strata) < number:
         return []
