@@ -35,7 +35,8 @@ class Linear(Learner):
     Args:
         l2: the penalty; None chooses it on held-out bags.
         penalties: to choose from.
-        folds: over bags; of more than 5,000 bags a tenth is held out instead.
+        folds: over bags; of more than 5,000 bags, or a table of more than four million values, a tenth is held out
+            instead.
         max_steps: of L-BFGS for each penalty.
 
     Examples:
@@ -64,7 +65,7 @@ class Linear(Learner):
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedLinear:
         self._require_options()
         require_table(problem, "Linear")
-        splits = [] if self.l2 is not None else splits_of(problem.strata, self.folds, seed)
+        splits = [] if self.l2 is not None else splits_of(problem, self.folds, seed)
         penalties = sorted(map(float, self.penalties), reverse=True)
         if not splits:
             last = UNCHOSEN if self.l2 is None else float(self.l2)

@@ -7,12 +7,13 @@ from math import ceil
 import torch
 from torch import Tensor
 
-from kofn.learners._problem import generator_of
+from kofn.learners._problem import Problem, generator_of
 
 Split = tuple[Tensor, Tensor]  # positions to learn from, and to judge on
 
 FEWEST = 5  # of a stratum, to hold some of it out
 MANY = 5000  # units of which a held-out tenth tells as much as all of them in folds
+LARGE = 4_000_000  # values in a table to which one more fit is enough
 
 
 def hold_out(strata: Tensor, fraction: float, seed: int) -> Split | None:
@@ -51,11 +52,12 @@ def folds(strata: Tensor, number: int, seed: int) -> list[Split]:
     return [((fold != k).nonzero().flatten(), (fold == k).nonzero().flatten()) for k in range(number)]
 
 
-def splits_of(strata: Tensor, number: int, seed: int) -> list[Split]:
-    """Folds, or of many units a held-out tenth; none of fewer than twice as many units as folds."""
+def splits_of(problem: Problem, number: int, seed: int) -> list[Split]:
+    """Folds, or of many units or a large table a held-out tenth; none of fewer than twice as many units as folds."""
+    strata = problem.strata
     if len(strata) < 2 * number:
         return []
-    if len(strata) > MANY:
+    if len(strata) > MANY or problem.instances.size > LARGE:
         held = hold_out(strata, 0.1, seed)
         return [] if held is None else [held]
     return folds(strata, number, seed)

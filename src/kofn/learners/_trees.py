@@ -40,7 +40,8 @@ class Trees(Learner):
         l2: penalty on the values of leaves.
         row_fraction: of the rows, drawn anew for each tree.
         column_fraction: of the columns, drawn anew for each tree.
-        folds: over bags; of more than 5,000 bags a tenth is held out instead.
+        folds: over bags; of more than 5,000 bags, or a table of more than four million values, a tenth is held out
+            instead.
         patience: rounds without a better held-out loss after which a fold ends.
         threads: of LightGBM; None takes as many as torch uses, or one if the table is small.
         options: further parameters of LightGBM by its own names, such as ``{"monotone_constraints": [1, 0]}``.
@@ -88,7 +89,7 @@ class Trees(Learner):
         self._require_options()
         require_table(problem, "Trees")
         boosting = Boosting(problem, self._params(problem.instances, seed), progress)
-        splits = [] if self.rounds is not None else splits_of(problem.strata, self.folds, seed)
+        splits = [] if self.rounds is not None else splits_of(problem, self.folds, seed)
         if not splits:
             rounds = self.rounds or UNCHOSEN
             text, losses = boosting.run(rounds)
