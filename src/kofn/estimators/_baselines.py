@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from kofn.learners import BagObjective, PooledObjective, Problem, PUProblem
@@ -35,6 +36,11 @@ def baseline_losses(problem: Problem, splits: Sequence[Split]) -> dict[str, floa
     """
     if not splits:
         return {}
+    with threadpool_limits(1, user_api="blas"):  # whose threads cost more than they bring on tables of some columns
+        return _baseline_losses(problem, splits)
+
+
+def _baseline_losses(problem: Problem, splits: Sequence[Split]) -> dict[str, float]:
     found: dict[str, list[float]] = {NO_FEATURES: []}
     weights = []
     table = _bag_features(problem) if problem.instances.ndim == 2 else None
