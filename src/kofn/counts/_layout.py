@@ -211,7 +211,8 @@ class Ragged(Layout):
     offsets: Tensor
 
     def __init__(self, length: int, device: torch.device, offsets: Tensor) -> None:
-        self.shape, self.length, self.device = torch.Size((offsets.shape[0] - 1,)), length, device
+        # A slice's shape: torch.Size of a number would fix the number of bags while a graph is exported.
+        self.shape, self.length, self.device = offsets[1:].shape, length, device
         self.offsets = offsets
         self._owner_if_made: Tensor | None = None  # not functools.cached_property, whose lock no compiler can trace
 

@@ -58,7 +58,7 @@ def count_loss(
         )
     dist = CountDistribution(logits, mask=mask, offsets=offsets)
     if weight is None and reduction in ("mean", "sum"):
-        bags = 1 if reduction == "sum" else dist.shape.numel()
+        bags = 1 if reduction == "sum" else math.prod(dist.shape)
         return target.total(dist, 1.0 / bags if bags else math.nan)  # the mean of nothing, as in torch
     losses = target.loss(dist)
     if weight is not None:
