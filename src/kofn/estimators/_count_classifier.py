@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -217,6 +218,11 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return {} if self.columns_ is None else {"categories": self.columns_.category_counts}
 
     def _seed(self) -> int:
+        if getattr(self.learner, "checkpoint", None) is not None and not isinstance(self.random_state, Integral):
+            raise ValueError(
+                f"`random_state` must be an int with `checkpoint`, or the next fit would be another and could not go on "
+                f"from it; got {self.random_state!r}."
+            )
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _bag_logits(self, X: Any, groups: Any, copies: Any = None) -> tuple[Tensor, Bags]:

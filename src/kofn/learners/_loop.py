@@ -74,7 +74,8 @@ class Loop:
         best_epoch: int | None = None
         checkpoint = None
         if self.options.checkpoint is not None:
-            checkpoint = Checkpoint(self.options.checkpoint, fit_identity(self.options, self.train, self.seed))
+            identity = fit_identity(self.options, self.train, self.valid, self.seed)
+            checkpoint = Checkpoint(self.options.checkpoint, identity)
             if checkpoint.exists():
                 history, best, best_epoch = checkpoint.load(network, optimizer)
         for epoch in range(len(history), self.options.epochs):
