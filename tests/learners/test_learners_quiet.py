@@ -1,49 +1,56 @@
-"""Nothing is printed, written, warned of or drawn that was not asked for; the same seed gives the same network."""
+"""Nothing is printed, written, warned of or drawn that was not asked for; the same seed gives the same model."""
 
 from __future__ import annotations
 
-import csv
-import logging
+import random
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
-from training_cases import FEATURES, RESUMABLE, llp_data, llp_module, network, some_bags, some_pu, weights
+from child_processes import finish, start
+from learner_cases import FEATURES, RESUMABLE, network, resumable, some_bags, some_pu, train
+from sklearn.ensemble import RandomForestClassifier
+from torch import nn
 
 import kofn
-from kofn.training import CountData, fit
+from kofn.learners import Learner
+
+QUICK: dict[str, Callable[[], Learner]] = {
+    "trees": lambda: kofn.Trees(max_rounds=12, patience=3),
+    "fixed trees": lambda: kofn.Trees(rounds=8),
+    "linear": lambda: kofn.Linear(),
+    "network": lambda: kofn.Network(hidden=(4,), dropout=0.3, epochs=3, batch_size=4, patience=2),
+    "em": lambda: kofn.EM(RandomForestClassifier(5, min_samples_leaf=8), rounds=3),
+}
+each = pytest.mark.parametrize("learner", QUICK)
+each_task = pytest.mark.parametrize("task", ["llp", "pu"])
 
 
-def llp_table() -> tuple[Any, Any, Any]:
-    """Rows, the share of positives of their bag, their bag."""
-    data = some_bags(12)
-    shares = data.bags.mean((data.instances[:, 0] > 0).double())
-    of = torch.arange(12).repeat_interleave(data.bags.sizes)
-    return data.instances.numpy(), shares[of].numpy(), of.numpy()
+@pytest.fixture(scope="module", autouse=True)
+def once() -> None:
+    """The first optimizer of a process makes a folder for torch's compiler."""
+    kofn.Network(epochs=1).fit(some_bags(4), seed=0)
 
 
-def llp_classifier(**options: Any) -> Any:
-    chosen = {"hidden": (4,), "dropout": 0.3, "epochs": 3, "batch_size": 4, "random_state": 0, "patience": 2}
-    return kofn.LLPClassifier(**(chosen | options))  # type: ignore[arg-type]
+def problem(task: str) -> Any:
+    return some_bags(40, seed=3) if task == "llp" else some_pu(160, size=20)
 
 
-def parameters(model: Any) -> torch.Tensor:
-    return torch.nn.utils.parameters_to_vector(model.network_.parameters()).detach()
-
-
-@pytest.mark.parametrize("task", RESUMABLE)
-@pytest.mark.filterwarnings("error")
+@each
+@each_task
 def test_nothing_is_printed_or_written(
-    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    learner: str, task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    module, data = RESUMABLE[task]()
-    fit(module, data, epochs=2, patience=2 if data.valid else None)
+    fitted = QUICK[learner]().fit(problem(task), seed=0)
+    fitted.logits(problem(task).instances)
     assert capfd.readouterr() == ("", "")
     assert list(tmp_path.rglob("*")) == []
 
@@ -54,143 +61,149 @@ def test_a_checkpoint_is_all_that_is_written(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for epochs in (1, 3):
-        module, data = RESUMABLE["llp"]()
-        fit(module, data, epochs=epochs, patience=2, checkpoint="run")
+        resumable("llp", epochs=epochs, checkpoint="run")
     assert capfd.readouterr() == ("", "")
-    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == ["run", "run/last.ckpt"]
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == ["run"]
 
 
-def test_estimators_are_quiet_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    llp_classifier().fit(*llp_table())
-    data = some_pu()
-    labels = np.where(data.labeled.numpy(), 1, -1)
-    kofn.PUClassifier(mixture=0.5, epochs=2, random_state=0).fit(data.instances.numpy(), labels)
-    assert capfd.readouterr() == ("", "")
-    assert list(tmp_path.rglob("*")) == []
+@each
+@each_task
+def test_global_generators_are_left_alone(learner: str, task: str) -> None:
+    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()
+    QUICK[learner]().fit(problem(task), seed=0)
+    assert random.getstate() == before[0]
+    assert np.random.get_state()[1].tolist() == before[1]
+    assert torch.equal(torch.get_rng_state(), before[2])
 
 
-def test_loggers_are_as_loud_as_before() -> None:
-    names = ["lightning.pytorch", "lightning.fabric", "lightning"]
-    before = [logging.getLogger(name).level for name in names]
-    fit(llp_module(), llp_data(), epochs=1)
-    assert [logging.getLogger(name).level for name in names] == before
-    data = some_bags()
-    data.instances[0] = float("nan")
-    with pytest.raises(ValueError, match="training loss"):
-        fit(llp_module(), CountData(data), epochs=1)
-    assert [logging.getLogger(name).level for name in names] == before
+class Noisy(nn.Linear):
+    """Draws in evaluation too."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) + 0.01 * torch.randn(len(x), 1)
 
 
-def test_estimators_leave_torchs_stream_alone() -> None:
-    table = llp_table()
-    torch.manual_seed(3)
-    wanted = torch.rand(5)
-    for random_state in (0, 1):
-        torch.manual_seed(3)
-        llp_classifier(random_state=random_state).fit(*table)
-        assert torch.equal(torch.rand(5), wanted)
+def test_a_network_that_always_draws_leaves_them_alone_too() -> None:
+    module = Noisy(FEATURES, 1)
+    before = torch.get_rng_state()
+    one, two = (kofn.Network(module, epochs=2).fit(some_bags(40), seed=0) for _ in range(2))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert one.history == two.history
 
 
-def test_without_a_seed_torchs_stream_is_not_set() -> None:
-    """Without dropout nothing is drawn from it at all."""
-    torch.manual_seed(3)
-    wanted = torch.rand(5)
-    torch.manual_seed(3)
-    fit(llp_module(), llp_data(4), epochs=2)
-    assert torch.equal(torch.rand(5), wanted)
+@each
+@each_task
+def test_the_same_seed_gives_the_same_model(learner: str, task: str) -> None:
+    """Known mistake 10: seeds that do nothing."""
+    x = problem(task).instances
+    one, other = (QUICK[learner]().fit(problem(task), seed=seed) for seed in (0, 1))
+    torch.rand(3)
+    again = QUICK[learner]().fit(problem(task), seed=0)
+    assert np.array_equal(one.logits(x), again.logits(x))
+    assert one.history == again.history
+    if learner == "linear":  # nothing is random but the folds
+        assert one.history != other.history
+    else:
+        assert not np.array_equal(one.logits(x), other.logits(x))
 
 
-def test_progress_shows_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    fit(llp_module(), llp_data(4), epochs=2, progress=True)
-    out, err = capfd.readouterr()
-    assert "Epoch 1" in out + err
-    assert "train_loss=" in out + err
-    assert "tip" not in (out + err).lower()
-    assert list(tmp_path.rglob("*")) == []
+@pytest.mark.parametrize("learner", ["network", "trees", "linear", "em"])
+def test_two_fits_in_two_threads_are_two_fits_in_turn(learner: str) -> None:
+    data = some_bags(40, seed=3)
+    made: Any = kofn.Network(hidden=(16,), dropout=0.5, epochs=12) if learner == "network" else QUICK[learner]()
+    alone = [made.fit(data, seed=seed) for seed in (0, 0, 1)]
+    gate = Barrier(3)
+
+    def fit(seed: int) -> Any:
+        gate.wait()
+        return made.fit(data, seed=seed)
+
+    before = torch.get_rng_state()
+    with ThreadPoolExecutor(3) as pool:
+        together = list(pool.map(fit, (0, 0, 1)))
+    assert torch.equal(torch.get_rng_state(), before)
+    for one, other in zip(alone, together, strict=True):
+        assert one.history == other.history
+        assert np.array_equal(one.logits(data.instances), other.logits(data.instances))
 
 
-def test_a_csv_logger_receives_each_epoch_once(tmp_path: Path) -> None:
-    module = llp_module()
-    logger = CSVLogger(str(tmp_path), name="run", version=0)
-    fit(module, llp_data(4, batch_size=3), epochs=3, trainer={"logger": logger})
-    with (tmp_path / "run" / "version_0" / "metrics.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    for name in ("train_loss", "val_loss", "criterion"):
-        told = [float(row[name]) for row in rows if row[name]]
-        assert told == pytest.approx([entry[name] for entry in module.history], rel=1e-6)
-    assert {row["epoch"] for row in rows} == {"0", "1", "2"}
-    assert not list(tmp_path.rglob("*.ckpt"))
+FIRST = """
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+import kofn
+from learner_cases import some_bags
+
+sys.setswitchinterval(1e-6)
+gate, data = Barrier(8), some_bags(8)
+import accelerate
+
+def fit(seed):
+    gate.wait()
+    return kofn.Network(epochs=1).fit(data, seed=seed)
+
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(fit, range(8)))
+"""
 
 
-def test_a_tensorboard_logger_receives_each_epoch_once(tmp_path: Path) -> None:
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
-
-    module = llp_module()
-    logger = TensorBoardLogger(str(tmp_path), name="run", version=0)
-    fit(module, llp_data(4, batch_size=3), epochs=3, trainer={"logger": logger})
-    events = EventAccumulator(str(tmp_path / "run" / "version_0"))
-    events.Reload()
-    for name in ("train_loss", "val_loss", "criterion"):
-        told = [event.value for event in events.Scalars(name)]
-        assert told == pytest.approx([entry[name] for entry in module.history], rel=1e-6)
-
-
-def test_options_of_the_trainer_come_in_place_of_ours() -> None:
-    module = llp_module()
-    machine = fit(module, llp_data(), epochs=5, trainer={"max_epochs": 2, "gradient_clip_val": 0.5})
-    assert len(module.history) == 2
-    assert machine.gradient_clip_val == 0.5
-
-
-@pytest.mark.parametrize("task", RESUMABLE)
-def test_the_same_seed_gives_the_same_network(task: str) -> None:
-    """Known mistake 10, seeds that do nothing: of the order of bags and of dropout, each matters."""
-
-    def trained(**seeds: int) -> torch.Tensor:
-        module, data = RESUMABLE[task]()
-        module.seed, data.seed = seeds.get("module", 5), seeds.get("data", 5)
-        torch.rand(3)
-        fit(module, data, epochs=3)
-        return torch.tensor([entry["train_loss"] for entry in module.history])
-
-    assert torch.equal(trained(), trained())
-    assert not torch.equal(trained(), trained(module=6))
-    assert not torch.equal(trained(), trained(data=6))
+def test_the_first_fits_of_a_process_may_be_at_once() -> None:
+    """Accelerate finds out about devices and processes once, which a second thread could see half done."""
+    assert finish(start(FIRST)) == ""
 
 
 def test_each_epoch_has_its_own_order_and_dropout() -> None:
     """Of one bag, which has no order, and with weights that do not move, losses of epochs differ by dropout alone."""
-    module = llp_module(network=network(dropout=0.5, hidden=32), lr=0.0, seed=0)
-    fit(module, CountData(some_bags(1)), epochs=3)
-    assert len({entry["train_loss"] for entry in module.history}) == 3
+    still = train(some_bags(1), net=network(dropout=0.5, hidden=32), lr=0.0, epochs=3)
+    assert len({entry["train_loss"] for entry in still.history}) == 3
     seen: list[list[float]] = []
 
-    class Watch(torch.nn.Linear):
+    class Watch(nn.Linear):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             seen.append(x[:, 0].tolist())
             return super().forward(x)
 
-    fit(llp_module(network=Watch(FEATURES, 1), seed=0), llp_data(batch_size=10), epochs=3)
+    train(some_bags(), net=Watch(FEATURES, 1), batch_size=10, epochs=3)
     assert seen[0] != seen[1] != seen[2]
     assert sorted(seen[0]) == sorted(seen[1]) == sorted(seen[2])
 
 
-def test_estimators_with_the_same_random_state_are_the_same() -> None:
-    table = llp_table()
-    one, same, other = (llp_classifier(random_state=seed).fit(*table) for seed in (0, 0, 1))
-    assert torch.equal(parameters(one), parameters(same))
-    assert one.history_ == same.history_
-    assert not torch.equal(parameters(one), parameters(other))
+@pytest.mark.parametrize("task", RESUMABLE)
+def test_weights_are_the_same_bit_for_bit(task: str) -> None:
+    one, two = (resumable(task, epochs=3) for _ in range(2))
+    assert torch.equal(one.weights, two.weights)
+    assert one.history == two.history
 
 
-def test_weights_are_the_same_bit_for_bit() -> None:
-    made = []
-    for _ in range(2):
-        module, data = RESUMABLE["llp"]()
-        fit(module, data, epochs=3)
-        made.append(weights(module))
-    assert torch.equal(*made)
+@each
+def test_progress_is_told(learner: str) -> None:
+    told: list[Any] = []
+    fitted = QUICK[learner]().fit(some_bags(40, seed=3), seed=0, progress=lambda *args: told.append(args))
+    assert told
+    for what, step, of, losses in told:
+        assert isinstance(what, str)
+        assert 0 <= step < of
+        assert losses
+        assert all(isinstance(value, float) for value in losses.values())
+    if learner in ("network", "em"):
+        assert [losses for *_, losses in told] == fitted.history
+
+
+def test_a_callback_for_each_epoch() -> None:
+    seen: list[Any] = []
+
+    def callback(net: nn.Module, entry: Any) -> None:
+        assert not net.training
+        seen.append(dict(entry))
+
+    fitted = kofn.Network(epochs=4, callback=callback).fit(some_bags(40), seed=0)
+    assert seen == fitted.history
+    assert [set(entry) for entry in seen] == [{"epoch", "train_loss", "val_loss", "criterion"}] * 4
+
+
+@each
+def test_ctrl_c_is_a_keyboard_interrupt(learner: str) -> None:
+    def press(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        QUICK[learner]().fit(some_bags(40), seed=0, progress=press)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor
@@ -102,6 +103,8 @@ class EM(Learner):
         weights = torch.cat([weight * target, weight * (1 - target)]).numpy()
         y = np.repeat([1, 0], len(x))
         there = weights > 0
+        if len(np.unique(y[there])) < 2:  # all bags say the same, which many classifiers refuse to learn
+            return DummyClassifier().fit(x, np.broadcast_to(y[there][0], len(x)))
         classifier = clone(self.estimator)
         seeds = {name: seed % 2**31 for name, value in classifier.get_params().items() if _is_free_seed(name, value)}
         options = {_weight_name(classifier): weights[there]}

@@ -127,8 +127,8 @@ class Network(Learner):
         stream.seed(seed, 3)
         with stream.lent():
             network = self._new(instances.shape[1:], problem.pooling)
-        self._set_start(network, problem.rate)
-        require_scores(network, loop.instances[:2])
+            self._set_start(network, problem.rate)
+            require_scores(network, loop.instances[:2])
         trained, history, best = loop.run(network, progress)
         fitted = FittedNetwork(trained, design, instances.shape[1:], problem.pooling, history=history, best=best)
         if split is not None and best is not None:
@@ -137,7 +137,8 @@ class Network(Learner):
             if problem.pooling is None:
                 rows = problem.take(split[1]).bags.index.unique().numpy()
                 fitted.held_out_logits = np.full(len(instances), np.nan)
-                fitted.held_out_logits[rows] = fitted.logits(problem.instances[rows])
+                with stream.lent():
+                    fitted.held_out_logits[rows] = fitted.logits(problem.instances[rows])
         return fitted
 
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedNetwork:
