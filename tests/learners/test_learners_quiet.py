@@ -24,7 +24,7 @@ from kofn.learners import Learner
 QUICK: dict[str, Callable[[], Learner]] = {
     "trees": lambda: kofn.Trees(max_rounds=12, patience=3),
     "fixed trees": lambda: kofn.Trees(rounds=8),
-    "linear": lambda: kofn.Linear(),
+    "linear": lambda: kofn.Linear(penalties=(0.1, 0.01)),
     "network": lambda: kofn.Network(hidden=(4,), dropout=0.3, epochs=3, batch_size=4, patience=2),
     "em": lambda: kofn.EM(RandomForestClassifier(5, min_samples_leaf=8), rounds=3),
 }

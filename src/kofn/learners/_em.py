@@ -67,7 +67,7 @@ class EM(Learner):
         train = problem if split is None else problem.take(split[0])
         rows, train = train.compact()
         held = None if split is None else problem.take(split[1])
-        design = Design.learn(train.instances, problem.categories)
+        design = Design.learn(train.instances, problem.categories, train.row_weights)
         x = design(train.instances)
         logits = torch.full((len(x),), float(np.log(problem.rate) - np.log1p(-problem.rate)), dtype=torch.float64)
         history: list[dict[str, float]] = []

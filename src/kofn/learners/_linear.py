@@ -100,7 +100,7 @@ class Linear(Learner):
 
     def _path(self, problem: Problem, penalties: Sequence[float]) -> Iterator[tuple[FittedLinear, float]]:
         """The models of these penalties and their training losses, each found from the one before."""
-        design = Design.learn(problem.instances, problem.categories)
+        design = Design.learn(problem.instances, problem.categories, problem.row_weights)
         x = torch.from_numpy(design(problem.instances))
         start = np.zeros(design.width + 1)
         start[-1] = np.log(problem.rate) - np.log1p(-problem.rate)

@@ -184,7 +184,7 @@ class Network(Learner):
             return None
         _, part = train.compact()
         gaps = bool(np.isnan(part.instances).any()) or bool(train.categories)
-        return Design.learn(part.instances, train.categories) if self.standardise or gaps else None
+        return Design.learn(part.instances, train.categories, part.row_weights) if self.standardise or gaps else None
 
     def _require_options(self) -> None:
         """Parameters that would otherwise fail late, or not at all."""
