@@ -97,7 +97,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         check_is_fitted(self)
         if not isinstance(self.fitted_, FittedTrees):
             raise AttributeError("feature_importances_ are those of trees; this model has none.")
-        return self.fitted_.importances
+        return self.fitted_.importances(self.n_features_in_)
 
     @property
     def network_(self) -> nn.Module:

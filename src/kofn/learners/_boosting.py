@@ -26,6 +26,7 @@ class Boosting:
 
     Attributes:
         start: the log-odds of every instance before the first tree.
+        can_split: whether a column has two values that a tree could tell apart; without any LightGBM fails.
     """
 
     def __init__(self, problem: Problem, params: dict[str, Any], progress: Progress | None) -> None:
@@ -36,6 +37,7 @@ class Boosting:
         self._data = self.lightgbm.Dataset(
             problem.instances, categorical_feature=categorical, params=params, free_raw_data=False
         ).construct()
+        self.can_split = any(self._data.feature_num_bin(i) > 1 for i in range(self._data.num_feature()))
 
     def run(self, rounds: int) -> tuple[str, list[float]]:
         """Boost all bags so many rounds: the trees as text, and the training loss before each round."""

@@ -63,7 +63,8 @@ class EM(Learner):
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedEM:
         self._require_options()
         require_table(problem, "EM")
-        split = hold_out(problem.strata, self.validation_fraction, seed) if self.validation_fraction else None
+        part, each = self.validation_fraction, problem.needs_each_stratum
+        split = hold_out(problem.strata, part, seed, each=each) if part else None
         train = problem if split is None else problem.take(split[0])
         rows, train = train.compact()
         held = None if split is None else problem.take(split[1])

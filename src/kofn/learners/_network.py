@@ -118,7 +118,8 @@ class Network(Learner):
 
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedNetwork:
         self._require_options()
-        split = hold_out(problem.strata, self.validation_fraction, seed) if self.validation_fraction else None
+        part, each = self.validation_fraction, problem.needs_each_stratum
+        split = hold_out(problem.strata, part, seed, each=each) if part else None
         train = problem if split is None else problem.take(split[0])
         design = self._design(train)
         instances = problem.instances if design is None else design(problem.instances)

@@ -15,8 +15,10 @@ FEWEST = 5  # of a stratum, to hold some of it out
 MANY = 5000  # units of which a held-out tenth tells as much as all of them in folds
 
 
-def hold_out(strata: Tensor, fraction: float, seed: int) -> Split | None:
-    """Hold a fraction of each stratum out, rounded up; None where nothing can be held out.
+def hold_out(strata: Tensor, fraction: float, seed: int, *, each: bool = False) -> Split | None:
+    """Hold a fraction of each stratum out, rounded up, but not all; None where nothing can be held out.
+
+    Of a stratum with few members nothing is, or, if there must be some of `each`, of none.
 
     Examples:
         >>> import torch
@@ -27,7 +29,9 @@ def hold_out(strata: Tensor, fraction: float, seed: int) -> Split | None:
     held = torch.zeros(len(strata), dtype=torch.bool)
     for order in _shuffled(strata, seed):
         if len(order) >= FEWEST:
-            held[order[: ceil(fraction * len(order))]] = True
+            held[order[: min(ceil(fraction * len(order)), len(order) - 1)]] = True
+        elif each:
+            return None
     if not held.any():
         return None
     return (~held).nonzero().flatten(), held.nonzero().flatten()
@@ -51,12 +55,15 @@ def folds(strata: Tensor, number: int, seed: int) -> list[Split]:
     return [((fold != k).nonzero().flatten(), (fold == k).nonzero().flatten()) for k in range(number)]
 
 
-def splits_of(strata: Tensor, number: int, seed: int) -> list[Split]:
-    """Folds, or of many units a held-out tenth; none of fewer than twice as many units as folds."""
-    if len(strata) < 2 * number:
+def splits_of(strata: Tensor, number: int, seed: int, *, each: bool = False) -> list[Split]:
+    """Folds, or of many units a held-out tenth; none of fewer than twice as many units as folds.
+
+    If there must be some of `each` stratum in every fold, none of fewer of one of them than folds either.
+    """
+    if len(strata) < 2 * number or (each and int(strata.unique(return_counts=True)[1].min()) < number):
         return []
     if len(strata) > MANY:
-        held = hold_out(strata, 0.1, seed)
+        held = hold_out(strata, 0.1, seed, each=each)
         return [] if held is None else [held]
     return folds(strata, number, seed)
 

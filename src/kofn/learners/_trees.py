@@ -87,7 +87,10 @@ class Trees(Learner):
         self._require_options()
         require_table(problem, "Trees")
         boosting = Boosting(problem, self._params(problem.instances, seed), progress)
-        splits = [] if self.rounds is not None else splits_of(problem.strata, self.folds, seed)
+        if not boosting.can_split:
+            return FittedTrees("", boosting.start, self.threads)
+        each = problem.needs_each_stratum
+        splits = [] if self.rounds is not None else splits_of(problem.strata, self.folds, seed, each=each)
         if not splits:
             rounds = self.rounds or UNCHOSEN
             text, losses = boosting.run(rounds)
@@ -143,7 +146,7 @@ class Trees(Learner):
 
 @dataclass(eq=False)
 class FittedTrees(Fitted):
-    """Trees as LightGBM's text, and the log-odds that they are added to."""
+    """Trees as LightGBM's text, empty where no column could be split, and the log-odds that they are added to."""
 
     text: str
     start: float
@@ -151,20 +154,24 @@ class FittedTrees(Fitted):
 
     def __post_init__(self) -> None:
         lightgbm = _require.package("lightgbm", extra="train")
+        self.booster = None
+        if not self.text:
+            return
         try:
             self.booster = lightgbm.Booster(model_str=self.text)
         except lightgbm.basic.LightGBMError as error:
             raise ValueError(f"the model must hold trees as LightGBM writes them; {error}") from None
 
     def logits(self, instances: Instances) -> Logits:
+        if self.booster is None:
+            return np.full(len(instances), self.start)
         threads = self.threads or (1 if instances.size < SMALL else torch.get_num_threads())
         scores: Logits = self.booster.predict(instances, raw_score=True, num_threads=threads)
         return self.start + scores
 
-    @property
-    def importances(self) -> Logits:
+    def importances(self, features: int) -> Logits:
         """(features,) the share of each column in what all splits gained; 0 of all where no tree has a split."""
-        gains: Logits = self.booster.feature_importance("gain")
+        gains: Logits = np.zeros(features) if self.booster is None else self.booster.feature_importance("gain")
         return gains / max(gains.sum(), np.finfo(np.float64).tiny)
 
     def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
