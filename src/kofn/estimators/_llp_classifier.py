@@ -144,8 +144,10 @@ class LLPClassifier(CountClassifier):
         bags = bags_of(groups, len(instances), copies)
         classes, stated, objective, counts = self._statement(labels, bags)
         shares = (counts / bags.sizes).clamp(0.0, 1.0)
-        rate = float((shares * bags.sizes).sum() / bags.sizes.sum())
-        half = 0.5 / len(bags.index)  # a rate that is 0 or 1 is only known to be near it
+        weight = bag_weights(bag_weight, bags, len(instances), name="bag_weight")
+        times = bags.sizes if weight is None else bags.sizes * weight
+        rate = float((shares * times).sum() / times.sum())
+        half = 0.5 / float(bags.sizes[times > 0].sum())  # a rate that is 0 or 1 is only known to be near it
         problem = Problem(
             instances=instances,
             bags=bags,
@@ -153,7 +155,7 @@ class LLPClassifier(CountClassifier):
             objective=self._objective(objective),
             rate=min(max(rate, half), 1 - half),
             proportions=shares,
-            weight=bag_weights(bag_weight, bags, len(instances), name="bag_weight"),
+            weight=weight,
             **self._problem_of_table(),
         )
         return self._fit(problem, classes, self._seed())

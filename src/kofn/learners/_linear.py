@@ -75,8 +75,10 @@ class Linear(Learner):
         penalties = sorted(map(float, self.penalties), reverse=True)
         if not splits:
             last = UNCHOSEN if self.l2 is None else float(self.l2)
-            *_, (model, _) = self._path(problem, [*(penalty for penalty in penalties if penalty > last), last])
-            return model
+            down = [*(penalty for penalty in penalties if penalty > last), last]
+            path = list(self._path(problem, down))
+            history = [{"step": float(i), "l2": down[i], "train_loss": loss} for i, (_, loss) in enumerate(path)]
+            return replace(path[-1][0], history=history)
         tried = [self._try(i, splits, problem, penalties, progress) for i in range(len(splits))]
         curve = mean_curve(tried)
         best = int(np.argmin(curve))
@@ -110,7 +112,7 @@ class Linear(Learner):
 
     def _path(self, problem: Problem, penalties: Sequence[float]) -> Iterator[tuple[FittedLinear, float]]:
         """The models of these penalties and their training losses, each found from the one before."""
-        design = Design.learn(problem.instances, problem.categories)
+        design = Design.learn(problem.instances, problem.categories, problem.row_weights)
         x = torch.from_numpy(design(problem.instances))
         start = np.zeros(design.width + 1)
         start[-1] = np.log(problem.rate) - np.log1p(-problem.rate)
