@@ -75,7 +75,7 @@ def test_kinds(folder: str, run: Run, names: set[str], monkeypatch: pytest.Monke
     found = run_cell(run)
     assert set(KEYS) <= set(found)
     assert set(found["metrics"]) == names
-    assert all(0 <= value <= 1 for name, value in found["metrics"].items() if name.startswith(("a", "f", "p", "r")))
+    assert all(0 <= value <= 1 for name, value in found["metrics"].items() if name.startswith(("a", "f", "p", "rec")))
     assert {key: found[key] for key in run.facts} == run.facts
     steps = found["config"].get("epochs", found["metrics"].get("rounds", 0))
     assert len(found["curve"]) == steps
