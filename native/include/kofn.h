@@ -43,13 +43,12 @@ KOFN_API int kofn_interval(int dtype, const void* logits, const int64_t* offsets
 
 /* weight * sum over bags of log P(low <= S <= high), and its gradient: a training loss in one call.
  *
- * value       b, the log-probabilities that were summed.
  * total       one number of `dtype`.
  * slope       m, or NULL: weight * (P(y_i = 1 | low <= S <= high) - P(y_i = 1)).
  */
 KOFN_API int kofn_log_likelihood(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b,
-                                 const int64_t* low, const int64_t* high, double weight, void* value, void* total,
-                                 void* slope, int level, int threads);
+                                 const int64_t* low, const int64_t* high, double weight, void* total, void* slope,
+                                 int level, int threads);
 
 /* slope times its bag's number: the backward pass of kofn_interval, m numbers.
  *
@@ -77,7 +76,7 @@ KOFN_API int kofn_law_gradient(int dtype, const void* logits, const int64_t* off
                                int threads);
 
 /* Goes up with every change of a signature above, so that a caller can refuse a library that it was not written for. */
-enum { KOFN_INTERFACE = 2 };
+enum { KOFN_INTERFACE = 3 };
 KOFN_API int kofn_interface(void);
 
 /* The instruction sets that this build has and this machine can run, as a mask. */

@@ -83,15 +83,22 @@ int kofn_interval(int dtype, const void* logits, const int64_t* offsets, int64_t
 }
 
 int kofn_log_likelihood(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* low,
-                        const int64_t* high, double weight, void* value, void* total, void* slope, int level, int threads) {
+                        const int64_t* high, double weight, void* total, void* slope, int level, int threads) {
     if (!total) return KOFN_BAD_ARGUMENT;
-    const int code = kofn_interval(dtype, logits, offsets, n, b, low, high, value, slope, nullptr, level, threads);
+    kofn::Buffer values;  // the log-probabilities that are summed, of either dtype
+    try {
+        values.reserve(b);
+    } catch (const std::bad_alloc&) {
+        return KOFN_NO_MEMORY;
+    }
+    const int code =
+        kofn_interval(dtype, logits, offsets, n, b, low, high, values.data(), slope, nullptr, level, threads);
     if (code != KOFN_OK) return code;
     const Input bags{dtype == KOFN_FLOAT64, logits, offsets, n, b};
     if (bags.wide)
-        weigh<double>(bags, weight, value, total, slope);
+        weigh<double>(bags, weight, values.data(), total, slope);
     else
-        weigh<float>(bags, weight, value, total, slope);
+        weigh<float>(bags, weight, values.data(), total, slope);
     return KOFN_OK;
 }
 

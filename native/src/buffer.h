@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 
 #ifdef __linux__
@@ -31,7 +32,7 @@ public:
     double* data() const { return data_; }
 
 private:
-    static constexpr std::align_val_t vector_alignment{64};
+    static constexpr std::size_t vector_alignment = 64;
     static constexpr std::size_t huge_page = std::size_t{1} << 21;
 
     void allocate(int64_t size) {
@@ -40,7 +41,10 @@ private:
         // all the arithmetic. Huge pages, where the system has them, make that a matter of a few faults.
         huge_ = bytes >= huge_page / 2;
         if (huge_) bytes = (bytes + huge_page - 1) / huge_page * huge_page;
-        data_ = static_cast<double*>(::operator new(bytes, alignment()));
+        // Aligned by hand: asked for alignment, the C library cuts its blocks to fit, which takes longer than a small bag.
+        std::size_t room = bytes + alignment();
+        void* start = raw_ = ::operator new(room);
+        data_ = static_cast<double*>(std::align(alignment(), bytes, start, room));
         size_ = static_cast<int64_t>(bytes / sizeof(double));
 #ifdef MADV_HUGEPAGE
         if (huge_) madvise(data_, bytes, MADV_HUGEPAGE);  // advice: nothing depends on whether it is taken
@@ -48,13 +52,15 @@ private:
     }
 
     void release() noexcept {
-        ::operator delete(data_, alignment());
+        ::operator delete(raw_);
+        raw_ = nullptr;
         data_ = nullptr;
         size_ = 0;
     }
 
-    std::align_val_t alignment() const { return huge_ ? std::align_val_t{huge_page} : vector_alignment; }
+    std::size_t alignment() const { return huge_ ? huge_page : vector_alignment; }
 
+    void* raw_ = nullptr;  // as it was got, `data_` is its first aligned number
     double* data_ = nullptr;
     int64_t size_ = 0;
     bool huge_ = false;

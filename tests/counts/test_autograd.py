@@ -84,6 +84,11 @@ class TestDerivatives:
         torch.testing.assert_close(vmap(grad(scalar))(xs), looped)
         torch.testing.assert_close(grad(lambda ys: vmap(scalar)(ys).sum())(xs), looped)
 
+    def test_a_transform_of_something_else(self, name: str) -> None:
+        x, scale = bag_of_bags(5, 5, seed=4), torch.tensor(3.0, dtype=torch.float64)
+        found = grad(lambda factor: factor * finite(name)(x).sum())(scale)
+        torch.testing.assert_close(found, finite(name)(x).sum())
+
 
 def test_vmap_over_counts_alone() -> None:
     x = bag_of_bags(7)

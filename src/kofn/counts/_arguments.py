@@ -11,15 +11,15 @@ from kofn.counts._layout import Dense, Layout, Ragged
 
 def require_logits(value: object) -> Tensor:
     """Require floating point log-odds with at least one dimension."""
-    logits = value if isinstance(value, Tensor) else _require.tensor("logits", value)
+    if isinstance(value, Tensor) and value.is_floating_point() and value.dim():
+        return value
+    logits = _require.tensor("logits", value)
     if not logits.is_floating_point():
         raise TypeError(
             f"`logits` must be floating point log-odds; got {logits.dtype}. Labels are no logits; "
             f"scores of another dtype convert with logits.float()."
         )
-    if logits.dim() == 0:
-        raise ValueError("`logits` must have at least one dimension, the instances; got a scalar. Use logits[None].")
-    return logits
+    raise ValueError("`logits` must have at least one dimension, the instances; got a scalar. Use logits[None].")
 
 
 def lay_out(shape: torch.Size, device: torch.device, mask: object, offsets: object) -> Layout:

@@ -49,10 +49,10 @@ class CountDistribution:
     """
 
     def __init__(self, logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> None:
-        self.logits = require_logits(logits)
+        self.logits = self._x = require_logits(logits)
         self.instance_layout = lay_out(logits.shape, logits.device, mask, offsets)
-        # With an absent instance as a certain negative, what is asked of a count needs no mask.
-        self._x = logits if mask is None else self.instance_layout.present(logits, -torch.inf)
+        if mask is not None:  # with an absent instance as a certain negative, what is asked of a count needs no mask
+            self._x = self.instance_layout.present(logits, -torch.inf)
 
     @classmethod
     def _of(cls, logits: Tensor, layout: Layout) -> CountDistribution:
@@ -64,7 +64,7 @@ class CountDistribution:
 
     def __repr__(self) -> str:
         kind = "ragged" if self.instance_layout.offsets is not None else "dense"
-        return f"CountDistribution({kind}, shape={self.shape}, dtype={self.logits.dtype})"
+        return f"CountDistribution({kind}, shape={tuple(self.shape)}, dtype={self.logits.dtype})"
 
     def double(self) -> CountDistribution:
         """The same distribution with results in float64."""
@@ -73,7 +73,7 @@ class CountDistribution:
         return self._of(self.logits.double(), self.instance_layout)
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> torch.Size:
         """Of a tensor with one number for each bag."""
         return self.instance_layout.shape
 
@@ -113,7 +113,7 @@ class CountDistribution:
             tensor(0.3750)
         """
         wanted = self.instance_layout.whole_numbers("counts", counts)
-        return engine_for(self._x, wanted).log_interval(self._x, self.instance_layout.offsets, wanted, None)
+        return engine_for(self._x).log_interval(self._x, self.instance_layout.offsets, wanted, None)
 
     def log_prob_between(self, low: Tensor | int | None, high: Tensor | int | None) -> Tensor:
         """log P(low <= S <= high) of each bag, in time linear in its size; see `kofn.log_count_between`.
@@ -134,7 +134,7 @@ class CountDistribution:
         if high is None and isinstance(low, int) and low == 1:
             return self.log_none_and_any()[1]
         first, last = self._bounds(low, high)
-        return engine_for(self._x, first, last).log_interval(self._x, self.instance_layout.offsets, first, last)
+        return engine_for(self._x).log_interval(self._x, self.instance_layout.offsets, first, last)
 
     def log_none_and_any(self) -> tuple[Tensor, Tensor]:
         """log P(S = 0) and log P(S >= 1) of each bag, in closed form.
@@ -160,9 +160,7 @@ class CountDistribution:
         """
         first = self.instance_layout.whole_numbers("counts" if high is None else "low", low)
         last = None if high is None else self.instance_layout.whole_numbers("high", high)
-        return engine_for(self._x, first, last).log_likelihood(
-            self._x, self.instance_layout.offsets, first, last, weight
-        )
+        return engine_for(self._x).log_interval(self._x, self.instance_layout.offsets, first, last, weight)
 
     def log_probs(self) -> Tensor:
         """log P(S = s) for every s of each bag, right in every tail; see `kofn.log_count_distribution`.
@@ -187,7 +185,7 @@ class CountDistribution:
             tensor([0.2500, 0.2500, 0.2500, 0.2500])
         """
         wanted = self.instance_layout.whole_numbers("counts", counts)
-        return engine_for(self._x, wanted).posteriors(self._x, self.instance_layout.offsets, wanted, None)
+        return engine_for(self._x).posteriors(self._x, self.instance_layout.offsets, wanted, None)
 
     def posteriors_between(self, low: Tensor | int | None, high: Tensor | int | None) -> Tensor:
         """P(y_i = 1 | low <= S <= high), of the shape and dtype of the logits; bounds as for `log_prob_between`.
@@ -200,7 +198,7 @@ class CountDistribution:
             tensor([0.6667, 0.6667])
         """
         first, last = self._bounds(low, high)
-        return engine_for(self._x, first, last).posteriors(self._x, self.instance_layout.offsets, first, last)
+        return engine_for(self._x).posteriors(self._x, self.instance_layout.offsets, first, last)
 
     def cdf(self, counts: Tensor | int) -> Tensor:
         """P(S <= count) of each bag, of `shape`, in the dtype of the logits.

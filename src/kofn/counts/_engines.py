@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Protocol, cast
 
 import torch
@@ -20,13 +19,10 @@ class Engine(Protocol):
     one count, `low`. Results are in the dtype of the logits.
     """
 
-    def log_interval(self, logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:
-        """log P(low <= S <= high) of each bag."""
-
-    def log_likelihood(
-        self, logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, weight: float
+    def log_interval(
+        self, logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, weight: float | None = None
     ) -> Tensor:
-        """weight times the sum over bags of `log_interval`: a scalar."""
+        """log P(low <= S <= high) of each bag; with a weight, that times their sum, a scalar."""
 
     def log_probs(self, logits: Tensor, offsets: Tensor | None) -> Tensor:
         """log P(S = s) for every s: (..., n + 1), or flat (m + b,)."""
@@ -35,29 +31,20 @@ class Engine(Protocol):
         """P(y_i = 1 | low <= S <= high), of the shape of the logits."""
 
 
-def engine_for(*tensors: Tensor | None) -> Engine:
-    """The C++ core where it can look at the tensors, torch everywhere else; operators while a graph is compiled."""
+def engine_for(logits: Tensor) -> Engine:
+    """The C++ core where it can look at the logits, torch everywhere else; operators while a graph is compiled."""
+    # Of the engines, torch alone has the derivatives of forward mode and of torch.func's transforms.
+    transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
     if torch.compiler.is_compiling():
-        # An operator has no forward-mode derivative, and none of the second order: in silence, its tangent would be
-        # zero. There the graph breaks, and the engine runs as it is; under fullgraph=True that is an error.
-        transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+        # In silence, the tangent of an operator would be zero. There the graph breaks, and the engine runs as it is;
+        # under fullgraph=True that is an error.
         return cast(Engine, _OutsideGraph()) if transformed else _operators
-    return _eager_engine(*tensors)
-
-
-def _eager_engine(*tensors: Tensor | None) -> Engine:
-    if backend() == "native" and _native_library.takes(*tensors):
-        return _native_engine
-    return _torch_engine
+    native = not transformed and backend() == "native" and _native_library.takes(logits)
+    return _native_engine if native else _torch_engine
 
 
 class _OutsideGraph:
     """The engine as it is, from inside a compiled function: the graph breaks around it, the program does not."""
 
     def __getattr__(self, question: str) -> Any:
-        return partial(torch.compiler.disable(_ask), question)
-
-
-def _ask(question: str, *args: Any) -> Any:
-    engine = _eager_engine(*(part for part in args if isinstance(part, Tensor)))
-    return getattr(engine, question)(*args)
+        return torch.compiler.disable(getattr(_torch_engine, question))

@@ -35,7 +35,7 @@ class Layout(ABC):
         tensor([0.5000, 1.0000])
     """
 
-    shape: tuple[int, ...]
+    shape: torch.Size
     length: int
     device: torch.device
     offsets: Tensor | None = None
@@ -97,7 +97,7 @@ class Layout(ABC):
 
     def mark(self, places: Tensor) -> Tensor:
         """True at the given places (*bags, k) of each bag, one entry for each of its own; others are passed over."""
-        total = self.length if self.offsets is not None else torch.Size(self.shape).numel() * self.length
+        total = self.length if self.offsets is not None else self.shape.numel() * self.length
         there = (places >= 0) & (places < self.sizes.unsqueeze(-1))
         line = (self._starts().unsqueeze(-1) + places).masked_fill(~there, total)  # one more place, for the others
         marks = torch.zeros(total + 1, dtype=torch.bool, device=self.device).index_fill(0, line.flatten(), True)[:-1]
@@ -114,12 +114,12 @@ class Layout(ABC):
             tensor = torch.tensor(min(max(int(value), -LARGEST), LARGEST), device=self.device)
         else:
             tensor = _require.tensor(name, value)
-        if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
-            raise TypeError(
-                f"`{name}` must be whole numbers of an integer dtype; got {tensor.dtype}. "
-                f"Round and convert them first: {name}.round().long()."
-            )
         if tensor.dtype != torch.int64:
+            if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+                raise TypeError(
+                    f"`{name}` must be whole numbers of an integer dtype; got {tensor.dtype}. "
+                    f"Round and convert them first: {name}.round().long()."
+                )
             wide = tensor.long()
             tensor = wide.masked_fill(wide < 0, LARGEST) if tensor.dtype == torch.uint64 else wide
         return self._one_for_each(name, tensor, columns)
@@ -144,14 +144,14 @@ class Layout(ABC):
             )
 
     def _one_for_each(self, name: str, tensor: Tensor, columns: tuple[int, ...]) -> Tensor:
-        shape = (*self.shape, *columns)
         if tensor.device != self.device:
             raise ValueError(
                 f"`{name}` must be on the device of `logits`, {self.device}; it is on {tensor.device}. "
                 f"Move it with {name}.to(logits.device)."
             )
-        if tensor.shape == shape:
+        if tensor.shape == self.shape and not columns:
             return tensor
+        shape = (*self.shape, *columns)
         try:
             return tensor.expand(shape)
         except RuntimeError:
@@ -165,7 +165,7 @@ class Dense(Layout):
     """Bags are the rows of a tensor (..., n); a mask says which instances exist."""
 
     def __init__(self, shape: torch.Size, device: torch.device, mask: Tensor | None) -> None:
-        self.shape, self.length, self.device = tuple(shape[:-1]), shape[-1], device
+        self.shape, self.length, self.device = shape[:-1], shape[-1], device
         self._absent = None if mask is None else ~mask
 
     @property
@@ -201,7 +201,7 @@ class Dense(Layout):
         return values.movedim(0, -1)
 
     def _starts(self) -> Tensor:
-        bags = torch.arange(torch.Size(self.shape).numel(), device=self.device)
+        bags = torch.arange(self.shape.numel(), device=self.device)
         return (bags * self.length).reshape(self.shape)
 
 
@@ -211,7 +211,8 @@ class Ragged(Layout):
     offsets: Tensor
 
     def __init__(self, length: int, device: torch.device, offsets: Tensor) -> None:
-        self.shape, self.length, self.device = (offsets.shape[0] - 1,), length, device
+        # A slice's shape: torch.Size of a number would fix the number of bags while a graph is exported.
+        self.shape, self.length, self.device = offsets[1:].shape, length, device
         self.offsets = offsets
         self._owner_if_made: Tensor | None = None  # not functools.cached_property, whose lock no compiler can trace
 

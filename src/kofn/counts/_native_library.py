@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 DTYPES = {torch.float32: 0, torch.float64: 1}
+_NUMBER = {dtype: torch.zeros((), dtype=dtype) for dtype in DTYPES}  # one number
 _POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
-_INTERFACE = 2  # KOFN_INTERFACE in kofn.h
+_INTERFACE = 3  # KOFN_INTERFACE in kofn.h
 _BAGS: list[Any] = [_INT, _POINTER, _POINTER, _INT64, _INT64]  # dtype, logits, offsets or NULL, n, b
 _OPTIONS: list[Any] = [_INT, _INT]  # level, threads
 
@@ -35,7 +36,7 @@ def _load() -> Any:
             f"{path} was built for another version of kofn; build it again: pip install -e . (or make test)"
         )
     library.kofn_interval.argtypes = [*_BAGS, *[_POINTER] * 5, *_OPTIONS]
-    library.kofn_log_likelihood.argtypes = [*_BAGS, *[_POINTER] * 2, ctypes.c_double, *[_POINTER] * 3, *_OPTIONS]
+    library.kofn_log_likelihood.argtypes = [*_BAGS, *[_POINTER] * 2, ctypes.c_double, *[_POINTER] * 2, *_OPTIONS]
     library.kofn_scale.argtypes = [*_BAGS, *[_POINTER] * 2]
     library.kofn_law.argtypes = [*_BAGS, *[_POINTER] * 2, *_OPTIONS]
     library.kofn_law_gradient.argtypes = [*_BAGS, *[_POINTER] * 3, *_OPTIONS]
@@ -79,37 +80,34 @@ def _wanted_level(text: str) -> int:
 level = _wanted_level(os.environ.get("KOFN_LEVEL", ""))
 
 
-def takes(*tensors: Tensor | None) -> bool:
-    """Whether the core can look at these tensors: on the CPU, with memory of their own."""
-    try:  # inside torch.func's transforms a tensor has no memory that could be pointed at
-        for tensor in tensors:
-            if tensor is not None and not (tensor.is_cpu and tensor.data_ptr() >= 0):
-                return False
-    except RuntimeError:
+def takes(logits: Tensor) -> bool:
+    """Whether the core can look at this tensor: on the CPU, with memory of its own."""
+    try:
+        return logits.is_cpu and logits.data_ptr() >= 0
+    except RuntimeError:  # a tensor that stands for another, as in torch's tracers
         return False
-    return True
 
 
 def interval(
-    logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, *, slope: bool
+    logits: Tensor,
+    offsets: Tensor | None,
+    low: Tensor,
+    high: Tensor | None,
+    weight: float | None = None,
+    *,
+    slope: bool,
 ) -> tuple[Tensor, Any]:
-    """log P(low <= S <= high) of each bag, and if wanted its gradient by the logits, both in the logits' dtype.
+    """log P(low <= S <= high) of each bag, or with a weight that times their sum; if wanted, its gradient.
 
-    Logits are float32 or float64, (..., n), or (m,) with offsets (b + 1,). All tensors are contiguous.
+    Both in the logits' dtype, float32 or float64. Logits are (..., n), or (m,) with offsets (b + 1,). All tensors are
+    contiguous.
     """
-    value = torch.empty_like(low, dtype=logits.dtype)
     by_logits = torch.empty_like(logits) if slope else None
-    _run(_library.kofn_interval, logits, offsets, low.numel(), low, high, value, by_logits, None)
-    return value, by_logits
-
-
-def log_likelihood(
-    logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, weight: float, *, slope: bool
-) -> tuple[Tensor, Any]:
-    """weight * sum over bags of log P(low <= S <= high), and if wanted its gradient, both in the logits' dtype."""
-    value = torch.empty_like(low, dtype=logits.dtype)
-    total = value.new_empty(())
-    by_logits = torch.empty_like(logits) if slope else None
+    if weight is None:
+        value = torch.empty_like(low, dtype=logits.dtype)
+        _run(_library.kofn_interval, logits, offsets, low.numel(), low, high, value, by_logits, None)
+        return value, by_logits
+    total = torch.empty_like(_NUMBER[logits.dtype])
     # Spelt out rather than through `_run`: on small batches every microsecond of Python shows.
     code = _library.kofn_log_likelihood(
         DTYPES[logits.dtype],
@@ -120,7 +118,6 @@ def log_likelihood(
         low.data_ptr(),
         None if high is None else high.data_ptr(),
         weight,
-        value.data_ptr(),
         total.data_ptr(),
         None if by_logits is None else by_logits.data_ptr(),
         level,
@@ -154,9 +151,8 @@ def scale(slope: Tensor, offsets: Tensor, by: Tensor) -> Tensor:
 def law(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[Tensor, Any]:
     """log P(S = 0..n) of each bag, float64, and if wanted the tilts that `law_gradient` asks for, both alike."""
     if offsets is None:
-        *shape, n = logits.shape
-        bags = torch.Size(shape).numel()
-        value = torch.empty(*shape, n + 1, dtype=torch.float64)
+        bags = logits.shape[:-1].numel()
+        value = torch.empty(*logits.shape[:-1], logits.shape[-1] + 1, dtype=torch.float64)
     else:
         bags = len(offsets) - 1
         value = torch.empty(len(logits) + bags, dtype=torch.float64)
@@ -168,7 +164,7 @@ def law(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[Tensor,
 def law_gradient(logits: Tensor, offsets: Tensor | None, tilts: Tensor, weights: Tensor) -> Tensor:
     """The gradient of sum_s weights_s log P(S = s) by the logits, float64."""
     out = torch.empty(logits.shape, dtype=torch.float64)
-    bags = torch.Size(logits.shape[:-1]).numel() if offsets is None else len(offsets) - 1
+    bags = logits.shape[:-1].numel() if offsets is None else len(offsets) - 1
     _run(_library.kofn_law_gradient, logits, offsets, bags, tilts, weights, out)
     return out
 

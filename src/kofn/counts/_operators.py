@@ -27,15 +27,12 @@ _library.define("log_probs_gradient(Tensor logits, Tensor? offsets, Tensor weigh
 _library.define("posteriors(Tensor logits, Tensor? offsets, Tensor low, Tensor? high) -> Tensor")
 
 
-def log_interval(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:
-    """log P(low <= S <= high), or of one count when high is None: (...) or (b,), in the dtype of the logits."""
-    value: Tensor = torch.ops.kofn.log_interval(_wide(logits), offsets, low, high)[0]
-    return value.to(logits.dtype)
-
-
-def log_likelihood(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, weight: float) -> Tensor:
-    """weight times the sum over bags of `log_interval`: a scalar, in the dtype of the logits."""
-    return log_interval(logits, offsets, low, high).sum() * weight
+def log_interval(
+    logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, weight: float | None = None
+) -> Tensor:
+    """log P(low <= S <= high), or of one count if high is None: (...) or (b,); with a weight, that times their sum."""
+    value: Tensor = torch.ops.kofn.log_interval(_wide(logits), offsets, low, high)[0].to(logits.dtype)
+    return value if weight is None else value.sum() * weight
 
 
 def log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:

@@ -11,8 +11,10 @@ from kofn.counts._rectangles import rectangles_of
 _NO_FLOAT64 = {"mps"}  # devices that cannot compute in float64: their bags go through the CPU
 
 
-def log_interval(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:
-    """log P(low <= S <= high), or of one count when high is None: (...) or (b,), in the dtype of the logits."""
+def log_interval(
+    logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, weight: float | None = None
+) -> Tensor:
+    """log P(low <= S <= high), or of one count if high is None: (...) or (b,); with a weight, that times their sum."""
     x = _computable(logits)
     rectangles = rectangles_of(x, offsets)
     with_posteriors = logits.requires_grad and torch.is_grad_enabled()
@@ -20,12 +22,8 @@ def log_interval(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tens
         LogInterval.apply(rectangle, first, last, with_posteriors)[0]
         for rectangle, first, last in zip(rectangles.cut_entries(x), *rectangles.cut(low, high), strict=True)
     ]
-    return rectangles.join(parts).to(logits)
-
-
-def log_likelihood(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, weight: float) -> Tensor:
-    """weight times the sum over bags of `log_interval`: a scalar, in the dtype of the logits."""
-    return log_interval(logits, offsets, low, high).sum() * weight
+    value = rectangles.join(parts).to(logits)
+    return value if weight is None else value.sum() * weight
 
 
 def log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:

@@ -57,21 +57,14 @@ def count_loss(
             f"got {type(target).__name__}. Plain counts are kofn.Exactly(counts)."
         )
     dist = CountDistribution(logits, mask=mask, offsets=offsets)
-    if weight is None and reduction != "none":
-        return target.total(dist, 1.0 if reduction == "sum" else _mean_weight(reduction, dist.shape))
+    if weight is None and reduction in ("mean", "sum"):
+        bags = 1 if reduction == "sum" else math.prod(dist.shape)
+        return target.total(dist, 1.0 / bags if bags else math.nan)  # the mean of nothing, as in torch
     losses = target.loss(dist)
     if weight is not None:
         factors = dist.instance_layout.numbers("weight", weight).to(losses.dtype)
         losses = losses.masked_fill(factors == 0, 0.0) * factors
     return reduce(losses, reduction)
-
-
-def _mean_weight(reduction: Reduction, shape: tuple[int, ...]) -> float:
-    """What a bag's loss is multiplied by in the mean."""
-    if reduction != "mean":
-        _require.option("reduction", reduction, ("none", "mean", "sum"))
-    bags = math.prod(shape)
-    return 1.0 / bags if bags else math.nan  # the mean of nothing, as in torch
 
 
 def reduce(losses: Tensor, reduction: Reduction) -> Tensor:

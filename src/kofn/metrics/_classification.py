@@ -38,8 +38,7 @@ def auc(labels: _Values, scores: _Values) -> float:
         >>> metrics.auc([1, 0], metrics.bag_scores(logits, offsets=offsets))
         1.0
     """
-    truth, values = _pair(labels, scores)
-    _need(truth, "auc", 0, 1)
+    truth, values = _pair(labels, scores, "auc", 0, 1)
     ranks = np.unique(values, return_inverse=True)[1]  # same order, finite
     return float(_sklearn().roc_auc_score(truth, ranks))
 
@@ -57,8 +56,7 @@ def auc_rounded(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> 
         >>> metrics.auc([0, 1, 0, 1], scores), metrics.auc_rounded([0, 1, 0, 1], scores)
         (1.0, 0.75)
     """
-    truth, predicted = _decided(labels, scores, threshold)
-    _need(truth, "auc_rounded", 0, 1)
+    truth, predicted = _decided(labels, scores, threshold, "auc_rounded", 0, 1)
     return float(_sklearn().roc_auc_score(truth, predicted))
 
 
@@ -81,7 +79,7 @@ def accuracy(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> flo
         >>> metrics.accuracy([0, 1, 0, 1], [0.1, 0.3, 0.6, 0.9], threshold=0.5)
         0.5
     """
-    return float(_sklearn().accuracy_score(*_decided(labels, scores, threshold)))
+    return float(_sklearn().accuracy_score(*_decided(labels, scores, threshold, "accuracy")))
 
 
 def balanced_accuracy(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float:
@@ -96,8 +94,7 @@ def balanced_accuracy(labels: _Values, scores: _Values, *, threshold: float = 0.
         >>> metrics.balanced_accuracy([0, 0, 0, 1], [-2.0, -1.0, -3.0, -4.0])
         0.5
     """
-    truth, predicted = _decided(labels, scores, threshold)
-    _need(truth, "balanced_accuracy", 0, 1)
+    truth, predicted = _decided(labels, scores, threshold, "balanced_accuracy", 0, 1)
     return float(_sklearn().balanced_accuracy_score(truth, predicted))
 
 
@@ -113,8 +110,7 @@ def precision(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> fl
         >>> metrics.precision([0, 1, 0, 1], [2.0, 1.0, -3.0, -4.0])
         0.5
     """
-    truth, predicted = _decided(labels, scores, threshold)
-    _need(truth, "precision", 1)
+    truth, predicted = _decided(labels, scores, threshold, "precision", 1)
     return float(_sklearn().precision_score(truth, predicted, zero_division=0.0))
 
 
@@ -130,8 +126,7 @@ def recall(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float
         >>> metrics.recall([1, 1, 0, 1, 1], [2.0, 1.0, -3.0, -4.0, 5.0])
         0.75
     """
-    truth, predicted = _decided(labels, scores, threshold)
-    _need(truth, "recall", 1)
+    truth, predicted = _decided(labels, scores, threshold, "recall", 1)
     return float(_sklearn().recall_score(truth, predicted))
 
 
@@ -145,18 +140,17 @@ def f1(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float:
         >>> metrics.f1([0, 1, 0, 1], [2.0, 1.0, -3.0, -4.0])
         0.5
     """
-    truth, predicted = _decided(labels, scores, threshold)
-    _need(truth, "f1", 1)
+    truth, predicted = _decided(labels, scores, threshold, "f1", 1)
     return float(_sklearn().f1_score(truth, predicted))
 
 
-def _decided(labels: _Values, scores: _Values, threshold: float) -> tuple[_Array, _Array]:
-    truth, values = _pair(labels, scores)
+def _decided(labels: _Values, scores: _Values, threshold: float, metric: str, *classes: int) -> tuple[_Array, _Array]:
+    truth, values = _pair(labels, scores, metric, *classes)
     return truth, (values > threshold).astype(np.int64)
 
 
-def _pair(labels: _Values, scores: _Values) -> tuple[_Array, _Array]:
-    """Labels 0 and 1 and scores that are no NaN, flat, of one shape."""
+def _pair(labels: _Values, scores: _Values, metric: str, *classes: int) -> tuple[_Array, _Array]:
+    """Labels 0 and 1, of which a metric needs some, and scores that are no NaN, flat, of one shape."""
     truth, values = _array(labels), _array(scores).astype(np.float64)
     if truth.shape != values.shape:
         raise ValueError(
@@ -170,6 +164,12 @@ def _pair(labels: _Values, scores: _Values) -> tuple[_Array, _Array]:
         raise ValueError(f"`labels` must be 0 or 1; got {odd}. Labels of -1 and 1 convert with (labels > 0).")
     if np.isnan(values).any():
         raise ValueError(f"`scores` must not be NaN; {int(np.isnan(values).sum())} of {values.size} are.")
+    for label in classes:
+        if not (truth == label).any():
+            raise ValueError(
+                f"`labels` must hold a {label} for `{metric}` to exist; all {truth.size} of them are {1 - label}. "
+                f"Measure on a set that has both classes."
+            )
     return truth.astype(np.int64).ravel(), values.ravel()
 
 
@@ -178,15 +178,6 @@ def _array(values: _Values) -> _Array:
         values = values.detach().cpu()
         return np.asarray(values.double() if values.is_floating_point() else values)  # numpy has no bfloat16
     return np.asarray(values)
-
-
-def _need(truth: _Array, metric: str, *classes: int) -> None:
-    for label in classes:
-        if not (truth == label).any():
-            raise ValueError(
-                f"`labels` must hold a {label} for `{metric}` to exist; all {truth.size} of them are {1 - label}. "
-                f"Measure on a set that has both classes."
-            )
 
 
 def _sklearn() -> Any:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 from torch import Tensor
 
 from kofn.counts import CountDistribution
 
 
-class Target(ABC):
+class Target:
     """A statement about the number of positives in each bag."""
 
-    @abstractmethod
     def loss(self, dist: CountDistribution) -> Tensor:
         """How surprising the statement is: -log P(statement), one number for each bag.
 
@@ -22,6 +19,7 @@ class Target(ABC):
         Returns:
             Of `dist.shape`, in the dtype of its logits; +inf, with gradient zero, where the statement is impossible.
         """
+        raise NotImplementedError
 
     def total(self, dist: CountDistribution, weight: float) -> Tensor:
         """weight times the sum of the losses of all bags, a scalar; for a target that has a shorter way to it."""
