@@ -86,7 +86,8 @@ class Boosting:
     def _part(self, rows: Tensor) -> Any:
         """Some rows of the binned table, which start at the base rate."""
         part = self._data if len(rows) == len(self.problem.instances) else self._data.subset(rows.numpy())
-        return part.set_init_score(np.full(len(rows), self.start))
+        # A subset that is not constructed yet would lose its start without a word.
+        return part.construct().set_init_score(np.full(len(rows), self.start))
 
     def _tell(self, what: str, rounds: int, losses: list[float], *, name: str = "train_loss") -> Any:
         def tell(environment: Any) -> None:
