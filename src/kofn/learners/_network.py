@@ -118,7 +118,7 @@ class Network(Learner):
         self.callback = callback
 
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedNetwork:
-        self._require_options()
+        self.require_options()
         split = hold_out(problem.strata, self.validation_fraction, seed) if self.validation_fraction else None
         train = problem if split is None else problem.take(split[0])
         design = self._design(train)
@@ -190,7 +190,7 @@ class Network(Learner):
         gaps = bool(np.isnan(part.instances).any()) or bool(train.categories)
         return Design.learn(part.instances, train.categories) if self.standardise or gaps else None
 
-    def _require_options(self) -> None:
+    def require_options(self) -> None:
         """Parameters that would otherwise fail late, or not at all."""
         _require.whole_number("epochs", self.epochs, low=1)
         _require.whole_number("accumulate", self.accumulate, low=1)
