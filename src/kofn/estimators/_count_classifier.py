@@ -145,6 +145,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         fitted = self._learner(problem).fit(problem, seed=seed, progress=self.progress)
         self.classes_, self.seed_ = classes, seed
         self.fitted_ = fitted
+        self.rate_ = problem.rate
         self.instance_shape_ = problem.instances.shape[1:]
         self.history_, self.best_step_ = fitted.history, fitted.best
         held = [bags[held].numpy() for _, held in fitted.splits]
@@ -173,7 +174,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         if isinstance(learner, nn.Module):
             return Network(learner)
         if learner == "auto":
-            return Trees() if problem.instances.ndim == 2 and problem.pooling is None else Network()
+            learner = auto_learner(is_table=problem.instances.ndim == 2, pools=problem.pooling is not None)
         if isinstance(learner, str) and learner in LEARNERS:
             return LEARNERS[learner]()
         raise ValueError(
@@ -244,6 +245,11 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = True
         return tags
+
+
+def auto_learner(*, is_table: bool, pools: bool) -> str:
+    """The learner that "auto" is: trees for tables, a network for images and for a loss that pools in a network."""
+    return "trees" if is_table and not pools else "network"
 
 
 def _allowed(X: Any) -> Any:

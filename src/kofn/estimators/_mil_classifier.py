@@ -108,6 +108,10 @@ class MILClassifier(CountClassifier):
         Raises:
             ValueError: a group with two different labels; more than two classes.
         """
+        return self._fit(*self._problem(X, y, groups, bag_weight), self._seed())
+
+    def _problem(self, X: Any, y: Any, groups: Any, bag_weight: Any = None) -> tuple[Problem, Array]:
+        """What a learner is given, and the two classes; arguments as for `fit`."""
         self._check_options()
         instances, labels = self._check_training(X, y)
         classes, positive = two_classes(labels)
@@ -131,7 +135,7 @@ class MILClassifier(CountClassifier):
             pooling=cast(Pooling, self.loss) if pools else None,
             **self._problem_of_table(),
         )
-        return self._fit(problem, classes, self._seed())
+        return problem, classes
 
     def predict_bag_proba(self, X: Any, groups: Any, copies: Any = None) -> NDArray[np.float64]:
         """Probability of each bag to have no positive instance, and at least one, by the distribution of its count.

@@ -62,6 +62,7 @@ class Boosting:
             [],
             valid_sets=[self._part(rows)],
             feval=held_out_loss,
+            keep_training_booster=True,  # else the trees after its own best round are thrown away
             callbacks=[
                 self.lightgbm.early_stopping(patience, verbose=False),
                 self._tell(what, rounds, losses, name="val_loss"),

@@ -61,7 +61,7 @@ class EM(Learner):
         self.validation_fraction = validation_fraction
 
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedEM:
-        self._require_options()
+        self.require_options()
         require_table(problem, "EM")
         part, each = self.validation_fraction, problem.needs_each_stratum
         split = hold_out(problem.strata, part, seed, each=each) if part else None
@@ -111,7 +111,7 @@ class EM(Learner):
         options = {_weight_name(classifier): weights[there]}
         return classifier.set_params(**seeds).fit(np.concatenate([x, x])[there], y[there], **options)
 
-    def _require_options(self) -> None:
+    def require_options(self) -> None:
         if not hasattr(self.estimator, "predict_proba") or not has_fit_parameter(
             self.estimator[-1] if isinstance(self.estimator, Pipeline) else self.estimator, "sample_weight"
         ):

@@ -64,7 +64,7 @@ class Linear(Learner):
         self.max_steps = max_steps
 
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedLinear:
-        self._require_options()
+        self.require_options()
         require_table(problem, "Linear")
         # Of vectors this short BLAS threads do nothing but wait for each other, 9 ms a step on a busy machine.
         with threadpool_limits(1, user_api="blas"):
@@ -83,7 +83,7 @@ class Linear(Learner):
         curve = mean_curve(tried)
         best = int(np.argmin(curve))
         path = list(self._path(problem, penalties[: best + 1]))
-        history = [{"step": float(i), "l2": penalties[i], "val_loss": loss} for i, loss in enumerate(curve)]
+        history = [{"penalty": float(i), "l2": penalties[i], "val_loss": loss} for i, loss in enumerate(curve)]
         for entry, (_, train_loss) in zip(history, path, strict=False):
             entry["train_loss"] = train_loss
         return replace(path[best][0], history=history, splits=splits, **validation(problem, tried, best))
@@ -141,7 +141,7 @@ class Linear(Learner):
             model = FittedLinear(design, start)
             yield model, float(problem.mean_loss(torch.from_numpy(model.logits(problem.instances))))
 
-    def _require_options(self) -> None:
+    def require_options(self) -> None:
         if self.l2 is not None:
             _require.number("l2", self.l2, low=0)
         if not len(self.penalties):

@@ -118,7 +118,7 @@ class Network(Learner):
         self.callback = callback
 
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedNetwork:
-        self._require_options()
+        self.require_options()
         part, each = self.validation_fraction, problem.needs_each_stratum
         split = hold_out(problem.strata, part, seed, each=each) if part else None
         train = problem if split is None else problem.take(split[0])
@@ -192,7 +192,7 @@ class Network(Learner):
         gaps = bool(np.isnan(part.instances).any()) or bool(train.categories)
         return Design.learn(part.instances, train.categories, part.row_weights) if self.standardise or gaps else None
 
-    def _require_options(self) -> None:
+    def require_options(self) -> None:
         """Parameters that would otherwise fail late, or not at all."""
         _require.whole_number("epochs", self.epochs, low=1)
         _require.whole_number("accumulate", self.accumulate, low=1)

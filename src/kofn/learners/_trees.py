@@ -86,7 +86,7 @@ class Trees(Learner):
         self.options = options
 
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedTrees:
-        self._require_options()
+        self.require_options()
         require_table(problem, "Trees")
         boosting = Boosting(problem, self._params(problem.instances, seed), progress)
         if not boosting.can_split:
@@ -116,7 +116,7 @@ class Trees(Learner):
             raise ValueError(f"the model's trees must have room in their {len(text)} letters; they say {announced}.")
         return FittedTrees(text=text, start=float(facts["start"]), threads=self.threads)
 
-    def _require_options(self) -> None:
+    def require_options(self) -> None:
         """Require numbers that LightGBM would refuse late, or not at all."""
         if self.rounds is not None:
             _require.whole_number("rounds", self.rounds, low=1)
