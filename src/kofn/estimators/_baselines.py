@@ -93,15 +93,17 @@ def _predicted(table: NDArray[np.float64], problem: Problem, train: Tensor, held
     y = problem.proportions[train].double().numpy()
     objective = problem.objective
     if not isinstance(objective, (BagObjective, PooledObjective)):
-        share = torch.from_numpy(RidgeCV(alphas=np.logspace(-1, 5, 13)).fit(table[train], y).predict(table[held]))
+        share = torch.from_numpy(
+            RidgeCV(alphas=np.logspace(-1, 5, 13)).fit(table[train.numpy()], y).predict(table[held.numpy()])
+        )
         # Nearer to 0 or 1 than half an instance nobody knows a bag.
         return torch.logit(torch.clamp(share, 0.5 / (sizes + 1), 1 - 0.5 / (sizes + 1)))
     if len(np.unique(y)) < 2:
         return _base_rate(problem, len(held))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it did not converge is no matter here
-        model = LogisticRegression(max_iter=200).fit(table[train], y)
-    bag = torch.from_numpy(model.decision_function(table[held])).double()
+        model = LogisticRegression(max_iter=200).fit(table[train.numpy()], y)
+    bag = torch.from_numpy(model.decision_function(table[held.numpy()])).double()
     if isinstance(objective, PooledObjective) or objective.pool is not None:
         return bag  # of equal instances every pool is one of them
     # P(S >= 1) = 1 - (1 - p)^n, so with t = -log P(S = 0) / n the odds p / (1 - p) are e^t - 1.
@@ -118,7 +120,7 @@ def _labelled_against_unlabelled(table: NDArray[np.float64], train: PUProblem, h
         return float("nan")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = LogisticRegression(max_iter=200).fit(table[rows], y)
+        model = LogisticRegression(max_iter=200).fit(table[rows.numpy()], y)
     scores = torch.from_numpy(model.decision_function(table)).double()
     unlabelled = scores[train.chosen[~train.labeled[train.chosen]]]
     shift = brentq(lambda b: float(torch.sigmoid(unlabelled + b).mean()) - train.rate, -100.0, 100.0)
