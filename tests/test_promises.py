@@ -63,7 +63,8 @@ def from_proportions(train: Labelled, test: Labelled, size: int, bags: int, **op
     task = datasets.make_llp_bags(train.labels, bag_size=size, bags=bags, generator=torch.Generator().manual_seed(0))
     rows, test = datasets.standardise(train.select(task.bags.index), test)
     groups = task.bags.bag_of()
-    model = kofn.LLPClassifier(batch_size=128, validation_fraction=0.125, random_state=0, **options)
+    network = kofn.Network(batch_size=128, validation_fraction=0.125, patience=None, standardise=False, **options)
+    model = kofn.LLPClassifier(network, random_state=0)
     model.fit(rows.instances, task.proportions[groups], groups=groups)
     return auc(test.labels, model.decision_function(test.instances))
 
@@ -89,7 +90,8 @@ def test_mnist_one_or_seven() -> None:
     ones = (train.labels == 1).long()
     task = datasets.make_pu_split(ones, positives=3000, unlabeled=6000, mixture=0.5, generator=generator)
     X, y = task.rows(train.instances.flatten(1).float() / 255)
-    model = kofn.PUClassifier(mixture=0.5, hidden=(512, 512, 50), epochs=20, random_state=0).fit(X, y)
+    network = kofn.Network(hidden=(512, 512, 50), epochs=20, standardise=False)
+    model = kofn.PUClassifier(network, mixture=0.5, random_state=0).fit(X, y)
     truth = torch.where(test.labels == 1, 1, -1)
     assert model.score(test.instances.flatten(1).float() / 255, truth) >= 0.985
 
@@ -111,6 +113,6 @@ def test_mnist_bags_with_a_nine() -> None:
         "epochs": 40,
         "validation_fraction": 0.0,
     }
-    model = kofn.MILClassifier("mnist_convnet", random_state=0, **recipe).fit(X, y, groups=groups)
+    model = kofn.MILClassifier(kofn.Network("mnist_convnet", **recipe), random_state=0).fit(X, y, groups=groups)
     X, _, groups = tasks[1].rows(test.instances.float() / 255)
     assert auc(tasks[1].bag_labels, model.bag_decision_function(X, groups)) >= 0.96

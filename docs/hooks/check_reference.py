@@ -39,13 +39,11 @@ SHOWN_IN = {
     "kofn.tables.predict_rows": "kofn.tables.fit_table",
     "kofn.tables.report_table": "kofn.tables.fit_table",
     "kofn.tables.write_table": "kofn.tables.fit_table",
-    "kofn.training.CountData": "kofn.training.fit",
-    "kofn.training.CountModule": "kofn.training.fit",
 }
 # Without any example, and why.
 NO_EXAMPLE = {
     "kofn.batches.Draw": "passed from a sampler to a data set; nobody makes one by hand",
-    "kofn.batches.StepSampler": "abstract: BagSampler and PUSampler have examples",
+    "kofn.batches.StepSampler": "abstract: BagSampler has an example",
     "kofn.cli.app": "the typer application: every command has an example on the page of the command line",
     "kofn.cli.main": "runs the command line and ends the process",
     "kofn.datasets.BundledTask": "what load_digits_task returns",
@@ -60,13 +58,18 @@ NO_EXAMPLE = {
     "kofn.experiments.markdown": "prints records of runs that take minutes",
     "kofn.experiments.report": "writes a report of runs that take minutes",
     "kofn.experiments.reproduce": "runs for minutes to hours, on data to be downloaded",
+    "kofn.learners.Fitted": "abstract: what a learner's fit returns",
+    "kofn.learners.Learner": "abstract: Trees, Linear, Network and EM have examples",
+    "kofn.learners.Objective": "a protocol: the objectives have examples",
+    "kofn.learners.PUProblem": "what PUClassifier makes of its labels",
+    "kofn.learners.Problem": "what an estimator makes of its labels",
+    "kofn.learners.Progress": "the type of a function",
+    "kofn.learners.StoppingRule": "a protocol: the rules have examples",
     "kofn.metrics.CountCalibration": "what count_calibration returns",
     "kofn.report.BagTable": "what report_of fills in",
     "kofn.report.Binomial": "what report_of fills in",
     "kofn.report.Calibration": "what report_of fills in",
     "kofn.targets.Target": "abstract: docs/contributing.md has one of your own, which the tests run",
-    "kofn.training.Objective": "a protocol: the objectives have examples",
-    "kofn.training.StoppingRule": "a protocol: the rules have examples",
 }
 # Modules whose names are mathematics: each says its formula, in an indented block or in its first sentence ...
 FORMULAS = ("kofn.counts", "kofn.distributions", "kofn.losses", "kofn.metrics", "kofn.targets")
