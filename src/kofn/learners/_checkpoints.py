@@ -74,10 +74,17 @@ class Checkpoint:
                 f"`checkpoint` must be a whole checkpoint; {error} Delete {self.path} to start anew."
             ) from None
         match model.facts:
-            case {"identity": dict(before), "history": list(history), "best_epoch": best_epoch, "optimizer": dict(numbers)}:
+            case {
+                "identity": dict(before),
+                "history": list(history),
+                "best_epoch": best_epoch,
+                "optimizer": dict(numbers),
+            }:
                 self._require_same_fit(before)
             case _:
-                raise ValueError(f"`checkpoint` must be a whole checkpoint; {self.path} is none. Delete it to start anew.")
+                raise ValueError(
+                    f"`checkpoint` must be a whole checkpoint; {self.path} is none. Delete it to start anew."
+                )
         network.load_state_dict(_under("network.", model.tensors))
         state: dict[int, dict[str, Any]] = {}
         for name, value in (_under("optimizer.", model.tensors) | numbers).items():

@@ -64,7 +64,9 @@ class Linear(Learner):
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedLinear:
         self._require_options()
         require_table(problem, "Linear")
-        splits = [] if self.l2 is not None else splits_of(problem.strata, self.folds, seed, each=problem.needs_each_stratum)
+        splits = (
+            [] if self.l2 is not None else splits_of(problem.strata, self.folds, seed, each=problem.needs_each_stratum)
+        )
         penalties = sorted(map(float, self.penalties), reverse=True)
         if not splits:
             last = UNCHOSEN if self.l2 is None else float(self.l2)
