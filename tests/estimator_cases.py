@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import kofn
+from kofn.learners import Learner
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-QUICK: dict[str, Any] = {"hidden": (), "epochs": 4, "lr": 0.1, "batch_size": 16, "random_state": 0}
-LEARNS: dict[str, Any] = QUICK | {"epochs": 12}
+#: So quick that a fit may well be no better than one without features.
+UNLEARNT = pytest.mark.filterwarnings("ignore:this fit is no better than a model without features")
+
+
+def quick(**options: Any) -> dict[str, Any]:
+    """Parameters of an estimator with a small network, trained shortly; options are of either."""
+    chosen = {"hidden": (), "epochs": 4, "lr": 0.1, "batch_size": 16, "random_state": 0} | options
+    of_network = {name: chosen.pop(name) for name in kofn.Network().get_params() if name in chosen}
+    return {"learner": kofn.Network(**of_network)} | chosen
+
+
+def learns(**options: Any) -> dict[str, Any]:
+    """The same, trained long enough."""
+    return quick(**({"epochs": 12} | options))
+
+
+#: Learners with options that are quick on a small table.
+LEARNERS: dict[str, Callable[[], Learner]] = {
+    "trees": lambda: kofn.Trees(max_rounds=60, patience=10, learning_rate=0.2, leaves=4),
+    "linear": lambda: kofn.Linear(penalties=(0.1, 0.01, 0.001)),
+    "network": lambda: kofn.Network(hidden=(8,), epochs=40, lr=0.03, batch_size=16),
+    "em": lambda: kofn.EM(LogisticRegression(), rounds=10),
+}
 
 
 class Task(NamedTuple):

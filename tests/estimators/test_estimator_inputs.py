@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from estimator_cases import QUICK, bags_task
+from estimator_cases import quick, bags_task
 from torch import nn
 
 import kofn
@@ -19,7 +19,7 @@ from kofn.training import CountData, CountModule, fit
 
 TASK = bags_task(bags=12)
 X, Y, GROUPS = TASK.X, TASK.y, TASK.groups
-EXPECTED = kofn.LLPClassifier(**QUICK).fit(X, Y, groups=GROUPS).decision_function(X)
+EXPECTED = kofn.LLPClassifier(**quick()).fit(X, Y, groups=GROUPS).decision_function(X)
 IMAGES = np.random.default_rng(0).normal(size=(48, 1, 8, 8))
 TABLE = pd.DataFrame(X, columns=["age", "height"], index=np.arange(100, 148)[::-1])
 NAMES = np.array([f"county {group}" for group in GROUPS])
@@ -51,14 +51,14 @@ NAMES = np.array([f"county {group}" for group in GROUPS])
     ],
 )
 def test_kinds_of_input_are_the_same(x: Any, y: Any, groups: Any) -> None:
-    model = kofn.LLPClassifier(**QUICK).fit(x, y, groups=groups)
+    model = kofn.LLPClassifier(**quick()).fit(x, y, groups=groups)
     assert np.allclose(model.decision_function(x), EXPECTED, atol=1e-5)
     assert model.score(x, y, groups=groups) == pytest.approx(model.score(X, Y, groups=GROUPS), abs=1e-5)
     assert model.posterior_proba(x, y, groups=groups).shape == (48, 2)
 
 
 def test_tables_keep_their_columns() -> None:
-    model = kofn.LLPClassifier(**QUICK).fit(TABLE, Y, groups=GROUPS)
+    model = kofn.LLPClassifier(**quick()).fit(TABLE, Y, groups=GROUPS)
     assert model.feature_names_in_.tolist() == ["age", "height"]
     assert model.n_features_in_ == 2
     assert np.array_equal(model.decision_function(TABLE), EXPECTED)
@@ -72,7 +72,7 @@ def test_tables_keep_their_columns() -> None:
 
 def test_tables_with_text_are_refused() -> None:
     with pytest.raises(ValueError, match="could not convert string to float"):
-        kofn.LLPClassifier(**QUICK).fit(TABLE.assign(age="old"), Y, groups=GROUPS)
+        kofn.LLPClassifier(**quick()).fit(TABLE.assign(age="old"), Y, groups=GROUPS)
 
 
 def conv(channels: int) -> nn.Module:
@@ -81,7 +81,7 @@ def conv(channels: int) -> nn.Module:
 
 @pytest.mark.parametrize("module", ["mlp", conv, conv(1)], ids=["mlp", "factory", "network"])
 def test_images(module: Any) -> None:
-    model = kofn.LLPClassifier(**(QUICK | {"module": module})).fit(IMAGES, Y, groups=GROUPS)
+    model = kofn.LLPClassifier(**quick(**{"module": module})).fit(IMAGES, Y, groups=GROUPS)
     assert model.predict_proba(IMAGES).shape == (48, 2)
     with pytest.raises(
         ValueError, match=r"instances of shape \(1, 9, 9\), but LLPClassifier is expecting .* \(1, 8, 8\)"
@@ -90,8 +90,8 @@ def test_images(module: Any) -> None:
 
 
 def test_mlp_of_images_flattens_them() -> None:
-    of_images = kofn.LLPClassifier(**QUICK).fit(IMAGES, Y, groups=GROUPS)
-    flat = kofn.LLPClassifier(**QUICK).fit(IMAGES.reshape(48, 64), Y, groups=GROUPS)
+    of_images = kofn.LLPClassifier(**quick()).fit(IMAGES, Y, groups=GROUPS)
+    flat = kofn.LLPClassifier(**quick()).fit(IMAGES.reshape(48, 64), Y, groups=GROUPS)
     assert np.array_equal(of_images.decision_function(IMAGES), flat.decision_function(IMAGES.reshape(48, 64)))
 
 
@@ -128,7 +128,7 @@ def test_a_network_is_copied() -> None:
 )
 @pytest.mark.filterwarnings("ignore:Lazy modules are a new feature:UserWarning")
 def test_factories(factory: Any) -> None:
-    model = kofn.LLPClassifier(**(QUICK | {"module": factory})).fit(X, Y, groups=GROUPS)
+    model = kofn.LLPClassifier(**quick(**{"module": factory})).fit(X, Y, groups=GROUPS)
     scores = model.decision_function(X)
     assert scores.shape == (48,)
     assert np.corrcoef(scores, EXPECTED)[0, 1] > 0.5
@@ -154,13 +154,13 @@ def test_frozen_parts_stay_frozen() -> None:
 
 @pytest.mark.parametrize("precision", ["bf16-true", "bf16-mixed", "64-true"])
 def test_precision(precision: str) -> None:
-    model = kofn.LLPClassifier(**(QUICK | {"precision": precision})).fit(X, Y, groups=GROUPS)
+    model = kofn.LLPClassifier(**quick(**{"precision": precision})).fit(X, Y, groups=GROUPS)
     assert np.allclose(model.decision_function(X), EXPECTED, atol=0.1)
     assert model.decision_function(X).dtype == np.float64
 
 
 def test_many_instances_are_scored_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = kofn.LLPClassifier(**QUICK).fit(X, Y, groups=GROUPS)
+    model = kofn.LLPClassifier(**quick()).fit(X, Y, groups=GROUPS)
     monkeypatch.setattr("kofn.estimators._count_classifier.CHUNK", 7)
     assert np.allclose(model.decision_function(X), EXPECTED, atol=1e-6)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from estimator_cases import QUICK, bags_task, pu_task
+from estimator_cases import quick, bags_task, pu_task
 from model_file_cases import contents, forge
 from sklearn.exceptions import NotFittedError
 
@@ -26,25 +26,25 @@ ROWS, _, LABELS = pu_task(rows=80)
 
 
 def llp(**options: Any) -> Any:
-    return kofn.LLPClassifier(**(QUICK | options)).fit(X, Y, groups=GROUPS)
+    return kofn.LLPClassifier(**quick(**options)).fit(X, Y, groups=GROUPS)
 
 
 def mil(**options: Any) -> Any:
-    return kofn.MILClassifier(**(QUICK | options)).fit(X, TASK.any, groups=GROUPS)
+    return kofn.MILClassifier(**quick(**options)).fit(X, TASK.any, groups=GROUPS)
 
 
 FITTED: dict[str, Any] = {
     "llp": llp,
     "mlp": lambda: llp(hidden=(5, 3), dropout=0.1),
-    "llp on three bags": lambda: kofn.LLPClassifier(**QUICK).fit(X[:12], Y[:12], groups=GROUPS[:12]),
+    "llp on three bags": lambda: kofn.LLPClassifier(**quick()).fit(X[:12], Y[:12], groups=GROUPS[:12]),
     "noisy": lambda: llp(noise="laplace:1.0"),
     "mil": mil,
     "balanced": lambda: mil(positive_weight="balanced"),
     "attention": lambda: mil(loss="attention", hidden=(4,)),
     "gated": lambda: mil(loss="gated-attention", hidden=(4,)),
-    "pu": lambda: kofn.PUClassifier(prior=0.6, **QUICK).fit(ROWS, LABELS),
+    "pu": lambda: kofn.PUClassifier(prior=0.6, **quick()).fit(ROWS, LABELS),
     "bf16": lambda: llp(precision="bf16-true"),
-    "images": lambda: kofn.LLPClassifier(**QUICK).fit(X.reshape(-1, 1, 1, 2), Y, groups=GROUPS),
+    "images": lambda: kofn.LLPClassifier(**quick()).fit(X.reshape(-1, 1, 1, 2), Y, groups=GROUPS),
     "by name": lambda: kofn.LLPClassifier("magic_mlp", epochs=1).fit(np.tile(X, 5), Y, groups=GROUPS),
 }
 
@@ -77,7 +77,7 @@ def test_round_trip(name: str, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("kind", [kofn.LLPClassifier, kofn.MILClassifier], ids=["llp", "mil"])
 def test_classes_come_back(names: tuple[Any, Any], kind: Any, tmp_path: Path) -> None:
-    model = kind(**(QUICK | {"epochs": 1})).fit(X, np.array(sorted(names))[TASK.truth])
+    model = kind(**quick(**{"epochs": 1})).fit(X, np.array(sorted(names))[TASK.truth])
     model.save(tmp_path / "model")
     copy = kind.load(tmp_path / "model")
     assert copy.classes_.tolist() == sorted(names)
@@ -87,7 +87,7 @@ def test_classes_come_back(names: tuple[Any, Any], kind: Any, tmp_path: Path) ->
 
 def test_classes_of_objects_and_columns_come_back(tmp_path: Path) -> None:
     table = pd.DataFrame(X, columns=["age", "height"])
-    model = kofn.MILClassifier(**QUICK).fit(
+    model = kofn.MILClassifier(**quick()).fit(
         table, pd.Series(["a", "b"])[TASK.any].to_numpy(dtype=object), groups=GROUPS
     )
     model.save(tmp_path / "model")
@@ -129,7 +129,7 @@ def test_loading_into_your_network_leaves_it_alone(tmp_path: Path) -> None:
 
 def test_noise_of_your_own_is_asked_for(tmp_path: Path) -> None:
     law = torch.distributions.Laplace(0.0, 2.0)
-    model = kofn.LLPClassifier(**(QUICK | {"noise": law, "label": "count"}))
+    model = kofn.LLPClassifier(**quick(**{"noise": law, "label": "count"}))
     y = TASK.repeated(TASK.counts)
     model.fit(X, y, groups=GROUPS).save(tmp_path / "model")
     with pytest.raises(ValueError, match=r"`noise` must be given to load .*LLPClassifier\.load\(path, noise=\.\.\.\)"):

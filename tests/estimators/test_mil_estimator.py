@@ -6,20 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from estimator_cases import LEARNS, QUICK, bags_task
+from estimator_cases import UNLEARNT, bags_task, learns, quick
 from sklearn.metrics import roc_auc_score
 
 import kofn
 from kofn import models
-from kofn.estimators._mil_classifier import ATTENTION, LOSSES
+from kofn.estimators._mil_classifier import ATTENTION
 
+pytestmark = UNLEARNT
 TASK = bags_task(threshold=0.8)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", kofn.MILClassifier.LOSSES)
 def test_every_loss_learns(loss: Any) -> None:
-    hidden = (8,) if loss in ATTENTION else ()
-    model = kofn.MILClassifier(**(LEARNS | {"loss": loss, "hidden": hidden})).fit(TASK.X, TASK.any, groups=TASK.groups)
+    more: Any = {"hidden": (8,), "epochs": 40, "batch_size": 4} if loss in ATTENTION else {}
+    model = kofn.MILClassifier(**learns(loss=loss, **more)).fit(TASK.X, TASK.any, groups=TASK.groups)
     assert roc_auc_score(TASK.truth, model.decision_function(TASK.X)) > 0.9
     assert roc_auc_score(TASK.counts > 0, model.bag_decision_function(TASK.X, TASK.groups)) > 0.9
     assert isinstance(model.network_, models.AttentionMIL) == (loss in ATTENTION)
@@ -27,7 +28,7 @@ def test_every_loss_learns(loss: Any) -> None:
 
 def test_gated_attention_is_gated() -> None:
     def pooling(loss: Any) -> type[Any]:
-        model = kofn.MILClassifier(**(QUICK | {"loss": loss, "epochs": 1})).fit(TASK.X, TASK.any, groups=TASK.groups)
+        model = kofn.MILClassifier(**quick(**{"loss": loss, "epochs": 1})).fit(TASK.X, TASK.any, groups=TASK.groups)
         return type(model.network_.pooling)
 
     assert pooling("attention") is models.AttentionPooling
@@ -36,26 +37,28 @@ def test_gated_attention_is_gated() -> None:
 
 def test_attention_of_your_own() -> None:
     own = models.AttentionMIL(models.mlp(2, (5,))[:-1], models.AttentionPooling(5, hidden=3))
-    model: Any = kofn.MILClassifier(own, loss="attention", epochs=1).fit(TASK.X, TASK.any, groups=TASK.groups)
+    model: Any = kofn.MILClassifier(kofn.Network(own, epochs=1), loss="attention").fit(
+        TASK.X, TASK.any, groups=TASK.groups
+    )
     assert model.network_.pooling.project.out_features == 3
 
 
 def test_without_groups_it_is_ordinary_classification() -> None:
-    by_mil = kofn.MILClassifier(**QUICK).fit(TASK.X, TASK.truth)
+    by_mil = kofn.MILClassifier(**quick()).fit(TASK.X, TASK.truth)
     assert by_mil.score(TASK.X, TASK.truth) == (by_mil.predict(TASK.X) == TASK.truth).mean() > 0.9
 
 
 @pytest.mark.parametrize("label", [0, 1])
 @pytest.mark.parametrize("dtype", ["int64", "float64", "bool"])
 def test_bags_of_one_kind(label: int, dtype: str) -> None:
-    model = kofn.MILClassifier(**QUICK).fit(TASK.X, np.full(len(TASK.X), label, dtype=dtype), groups=TASK.groups)
+    model = kofn.MILClassifier(**quick()).fit(TASK.X, np.full(len(TASK.X), label, dtype=dtype), groups=TASK.groups)
     assert model.classes_.tolist() == [0, 1]
     assert model.classes_.dtype == dtype
 
 
 def test_names_of_classes() -> None:
     y = np.array(["benign", "malignant"])[TASK.any]
-    model = kofn.MILClassifier(**LEARNS).fit(TASK.X, y, groups=TASK.groups)
+    model = kofn.MILClassifier(**learns()).fit(TASK.X, y, groups=TASK.groups)
     assert model.classes_.tolist() == ["benign", "malignant"]
     assert set(model.predict_bags(TASK.X, TASK.groups)) == {"benign", "malignant"}
     assert model.score(TASK.X, y, groups=TASK.groups) > 0.8
@@ -63,7 +66,7 @@ def test_names_of_classes() -> None:
 
 def test_positive_weight() -> None:
     def mean_score(weight: Any) -> float:
-        model = kofn.MILClassifier(**(QUICK | {"positive_weight": weight, "validation_fraction": 0.0}))
+        model = kofn.MILClassifier(**quick(**{"positive_weight": weight, "validation_fraction": 0.0}))
         return float(model.fit(TASK.X, TASK.any, groups=TASK.groups).decision_function(TASK.X).mean())
 
     assert mean_score(10.0) > mean_score(1.0) > mean_score(0.1)

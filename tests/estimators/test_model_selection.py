@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from estimator_cases import LEARNS, QUICK, bags_task, pu_task
+from estimator_cases import UNLEARNT, bags_task, learns, pu_task, quick
 from sklearn import config_context
 from sklearn.decomposition import PCA
 from sklearn.model_selection import (
@@ -28,7 +28,13 @@ from kofn.estimators import search
 TASK = bags_task(bags=24)
 X, Y, GROUPS = TASK.X, TASK.y, TASK.groups
 SOME = (np.bincount(GROUPS, X[:, 0] > 0.8) > 0).astype(int)[GROUPS]
-STEPS = LEARNS | {"batch_size": 4}
+pytestmark = UNLEARNT
+
+
+def steps() -> dict[str, Any]:
+    return learns(batch_size=4)
+
+
 ODD = np.append(np.repeat(np.arange(9), 5), [9, 9, 9])  # bags that three plain folds cut
 
 
@@ -40,57 +46,57 @@ def routing() -> Iterator[None]:
 
 @pytest.mark.usefixtures("routing")
 def test_pipeline_with_routing() -> None:
-    pipe = make_pipeline(StandardScaler(), kofn.LLPClassifier(**LEARNS)).fit(X * 100, Y, groups=GROUPS)
-    alone = kofn.LLPClassifier(**LEARNS).fit(StandardScaler().fit_transform(X * 100), Y, groups=GROUPS)
+    pipe = make_pipeline(StandardScaler(), kofn.LLPClassifier(**learns())).fit(X * 100, Y, groups=GROUPS)
+    alone = kofn.LLPClassifier(**learns()).fit(StandardScaler().fit_transform(X * 100), Y, groups=GROUPS)
     assert np.array_equal(pipe.decision_function(X * 100), alone.decision_function(pipe[:-1].transform(X * 100)))
     assert pipe.score(X * 100, TASK.truth) > 0.9
     assert pipe.score(X * 100, Y, groups=GROUPS) == alone.score(pipe[:-1].transform(X * 100), Y, groups=GROUPS) < 0
 
 
 def test_pipeline_with_the_name_of_the_step() -> None:
-    pipe = Pipeline([("scale", StandardScaler()), ("llp", kofn.LLPClassifier(**QUICK))])
+    pipe = Pipeline([("scale", StandardScaler()), ("llp", kofn.LLPClassifier(**quick()))])
     pipe.fit(X, Y, llp__groups=GROUPS)
-    alone = kofn.LLPClassifier(**QUICK).fit(StandardScaler().fit_transform(X), Y, groups=GROUPS)
+    alone = kofn.LLPClassifier(**quick()).fit(StandardScaler().fit_transform(X), Y, groups=GROUPS)
     assert np.array_equal(pipe.predict_proba(X), alone.predict_proba(StandardScaler().fit_transform(X)))
 
 
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize(("kind", "y"), [(kofn.LLPClassifier, Y), (kofn.MILClassifier, SOME)], ids=["llp", "mil"])
 def test_grid_search(kind: Any, y: Any) -> None:
-    grid = GridSearchCV(kind(**STEPS), {"lr": [1e-7, 0.1]}, cv=GroupKFold(2)).fit(X, y, groups=GROUPS)
-    assert grid.best_params_ == {"lr": 0.1}
+    grid = GridSearchCV(kind(**steps()), {"learner__lr": [1e-7, 0.1]}, cv=GroupKFold(2)).fit(X, y, groups=GROUPS)
+    assert grid.best_params_ == {"learner__lr": 0.1}
     # The fold's score is that of a model trained on the other folds, groups and all.
     train, test = next(GroupKFold(2).split(X, y, GROUPS))
-    model = kind(**STEPS).fit(X[train], y[train], groups=GROUPS[train])
+    model = kind(**steps()).fit(X[train], y[train], groups=GROUPS[train])
     assert grid.cv_results_["split0_test_score"][1] == model.score(X[test], y[test], groups=GROUPS[test])
 
 
 @pytest.mark.usefixtures("routing")
 def test_cross_validation() -> None:
-    found = cross_validate(kofn.LLPClassifier(**QUICK), X, Y, cv=GroupKFold(3), params={"groups": GROUPS})
+    found = cross_validate(kofn.LLPClassifier(**quick()), X, Y, cv=GroupKFold(3), params={"groups": GROUPS})
     assert found["test_score"].shape == (3,)
     assert (found["test_score"] < 0).all()  # mean log-likelihoods
 
 
 def test_cross_validation_of_pu() -> None:
     rows, _, y = pu_task(rows=120)
-    scores = cross_val_score(kofn.PUClassifier(mixture=0.4, **QUICK), rows, y, cv=3)
+    scores = cross_val_score(kofn.PUClassifier(mixture=0.4, **quick()), rows, y, cv=3)
     assert scores.shape == (3,)
 
 
 def test_search_in_parallel() -> None:
-    pipe = make_pipeline(StandardScaler(), kofn.LLPClassifier(**QUICK))
-    grid = {"llpclassifier__lr": [0.1]}
+    pipe = make_pipeline(StandardScaler(), kofn.LLPClassifier(**quick()))
+    grid = {"llpclassifier__learner__lr": [0.1]}
     two = search(pipe, grid, X, Y, GROUPS, cv=2, n_jobs=2)
     one = search(pipe, grid, X, Y, GROUPS, cv=2)
-    assert two.best_params_ == one.best_params_ == {"llpclassifier__lr": 0.1}
+    assert two.best_params_ == one.best_params_ == {"llpclassifier__learner__lr": 0.1}
     assert np.array_equal(two.cv_results_["mean_test_score"], one.cv_results_["mean_test_score"])
     assert np.array_equal(two.predict_proba(X), one.predict_proba(X))
 
 
 def test_search_of_bags_with_names() -> None:
     names = np.array([f"bag {group}" for group in GROUPS])
-    found = search(kofn.MILClassifier(**QUICK), {"loss": ["count", "max"]}, X, TASK.any, names, cv=np.int64(2))
+    found = search(kofn.MILClassifier(**quick()), {"loss": ["count", "max"]}, X, TASK.any, names, cv=np.int64(2))
     assert set(found.cv_results_["param_loss"]) == {"count", "max"}
 
 
@@ -98,7 +104,7 @@ def test_search_of_bags_with_names() -> None:
 def test_search_takes_splitters_by_groups(cv: Any) -> None:
     few = GROUPS % 3
     y = np.full(len(X), 0.5)
-    found = search(kofn.LLPClassifier(**(QUICK | {"epochs": 1})), {"lr": [0.1]}, X, y, few, cv=cv)
+    found = search(kofn.LLPClassifier(**quick(**{"epochs": 1})), {"learner__lr": [0.1]}, X, y, few, cv=cv)
     assert found.n_splits_ == (3 if isinstance(cv, LeaveOneGroupOut) else 2)
 
 
@@ -106,16 +112,16 @@ def test_search_takes_splitters_by_groups(cv: Any) -> None:
 def test_search_refuses_to_cut_bags(kind: Any) -> None:
     y = np.zeros(48)
     with pytest.raises(ValueError, match="`cv` must not cut bags; it puts bag 3 into training and test data"):
-        search(kind(**QUICK), {"lr": [0.1]}, X[:48], y, ODD, cv=KFold(3))
+        search(kind(**quick()), {"learner__lr": [0.1]}, X[:48], y, ODD, cv=KFold(3))
 
 
 def test_search_checks_groups() -> None:
     with pytest.raises(ValueError, match="`groups` must name the bag of each of the 96 rows; got 95"):
-        search(kofn.LLPClassifier(**QUICK), {"lr": [0.1]}, X, Y, GROUPS[1:])
+        search(kofn.LLPClassifier(**quick()), {"learner__lr": [0.1]}, X, Y, GROUPS[1:])
 
 
 def test_without_routing_groups_do_not_arrive_and_that_is_said() -> None:
-    grid = GridSearchCV(kofn.LLPClassifier(**QUICK), {"lr": [0.1]}, cv=GroupKFold(3), error_score="raise")
+    grid = GridSearchCV(kofn.LLPClassifier(**quick()), {"learner__lr": [0.1]}, cv=GroupKFold(3), error_score="raise")
     with pytest.raises(
         ValueError, match=r"without `groups` each row is a bag of its own.*metadata routing, or use kofn\.est"
     ):
@@ -125,7 +131,7 @@ def test_without_routing_groups_do_not_arrive_and_that_is_said() -> None:
 @pytest.mark.usefixtures("routing")
 def test_a_split_that_cuts_bags_is_noticed() -> None:
     y = np.bincount(ODD, TASK.truth[:48]) / np.bincount(ODD)
-    grid = GridSearchCV(kofn.LLPClassifier(**QUICK), {"lr": [0.1]}, cv=KFold(3), error_score="raise")
+    grid = GridSearchCV(kofn.LLPClassifier(**quick()), {"learner__lr": [0.1]}, cv=KFold(3), error_score="raise")
     with pytest.raises(
         ValueError, match=r"a proportion must be a whole count of its bag: .* keep bags whole \(GroupKFold\)"
     ):
@@ -134,5 +140,23 @@ def test_a_split_that_cuts_bags_is_noticed() -> None:
 
 @pytest.mark.usefixtures("routing")
 def test_steps_that_know_no_groups() -> None:
-    pipe = make_pipeline(PCA(2), kofn.MILClassifier(**QUICK)).fit(X, TASK.any, groups=GROUPS)
+    pipe = make_pipeline(PCA(2), kofn.MILClassifier(**quick())).fit(X, TASK.any, groups=GROUPS)
     assert 0 <= pipe.score(X, TASK.any, groups=GROUPS) <= 1
+
+
+@pytest.mark.usefixtures("routing")
+def test_weights_and_copies_are_routed() -> None:
+    weights, copies = (GROUPS % 3).astype(float), np.tile([1, 2, 1, 0], 24)
+    y = (np.bincount(GROUPS, copies * (X[:, 0] > 0)) / 4)[GROUPS]
+    learner = kofn.Linear(l2=0.01)
+    pipe = make_pipeline(StandardScaler(), kofn.LLPClassifier(learner)).fit(
+        X, y, groups=GROUPS, copies=copies, bag_weight=weights
+    )
+    alone = kofn.LLPClassifier(learner).fit(StandardScaler().fit_transform(X), y, GROUPS, copies, bag_weight=weights)
+    assert np.array_equal(pipe[-1].fitted_.weights, alone.fitted_.weights)
+
+
+def test_learners_side_by_side() -> None:
+    learners = [kofn.Trees(max_rounds=5), kofn.Linear(l2=0.1), "linear"]
+    found = search(kofn.LLPClassifier(random_state=0), {"learner": learners}, X, Y, GROUPS, cv=2)
+    assert np.isfinite(found.cv_results_["mean_test_score"]).all()

@@ -35,7 +35,7 @@ except ImportError as error:
 import tempfile, numpy as np
 model = kofn.LLPClassifier(hidden=())  # as if it had been trained elsewhere
 model.network_, model.instance_shape_, model.seed_ = model._new_network((2,)), (2,), 0
-model.classes_, model.n_features_in_, model.history_, model.best_epoch_ = np.array([0, 1]), 2, [], None
+model.classes_, model.n_features_in_, model.history_, model.best_step_ = np.array([0, 1]), 2, [], None
 model.held_out_ = np.array([], int)
 with tempfile.TemporaryDirectory() as folder:
     model.save(folder + "/model")

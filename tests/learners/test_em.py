@@ -101,7 +101,9 @@ def test_labels_of_one_kind(classifier: Any, label: int) -> None:
 
 @pytest.mark.parametrize("classifier", [KNeighborsClassifier(), Perceptron(), 3, make_pipeline(KNeighborsClassifier())])
 def test_classifiers_that_will_not_do(classifier: Any) -> None:
-    with pytest.raises(ValueError, match="`estimator` must be a classifier with predict_proba whose fit takes sample_w"):
+    with pytest.raises(
+        ValueError, match="`estimator` must be a classifier with predict_proba whose fit takes sample_w"
+    ):
         kofn.EM(classifier).fit(some_bags(), seed=0)
 
 

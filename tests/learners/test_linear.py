@@ -58,7 +58,9 @@ def test_held_out_scores_are_of_fits_on_the_other_folds() -> None:
     assert fitted.best is not None
     assert fitted.held_out_logits is not None
     for train, held in fitted.splits:
-        alone = kofn.Linear(l2=penalties[fitted.best], penalties=penalties).fit(problem.take(train).compact()[1], seed=0)
+        alone = kofn.Linear(l2=penalties[fitted.best], penalties=penalties).fit(
+            problem.take(train).compact()[1], seed=0
+        )
         out = problem.take(held).bags.index.numpy()
         assert np.allclose(fitted.held_out_logits[out], alone.logits(problem.instances[out]), atol=1e-5)
 
@@ -117,7 +119,9 @@ def test_options_that_are_none(options: Any, message: str) -> None:
         kofn.Linear(**options).fit(some_bags(), seed=0)
 
 
-@pytest.mark.parametrize("learner", [kofn.Trees(), kofn.Linear(), kofn.EM(LogisticRegression())], ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize(
+    "learner", [kofn.Trees(), kofn.Linear(), kofn.EM(LogisticRegression())], ids=lambda x: type(x).__name__
+)
 def test_what_needs_a_network(learner: Any) -> None:
     problem = some_bags()
     images = replace(problem, instances=problem.instances.reshape(-1, 1, 3))

@@ -66,9 +66,7 @@ def test_the_seed_matters() -> None:
     assert not torch.equal(one[1], other[1])
 
 
-@given(
-    known=st.integers(1, 30), unknown=st.integers(1, 60), size=st.integers(1, 20), epoch=st.integers(0, 3)
-)
+@given(known=st.integers(1, 30), unknown=st.integers(1, 60), size=st.integers(1, 20), epoch=st.integers(0, 3))
 def test_dealing(known: int, unknown: int, size: int, epoch: int) -> None:
     """Each unlabelled row once, positives first and evenly, bags whose sizes differ by one at most."""
     labeled = torch.arange(known + unknown) < known

@@ -129,7 +129,9 @@ def test_columns_that_cannot_be_split() -> None:
     assert fitted.logits(constant.instances) == pytest.approx(np.log(problem.rate / (1 - problem.rate)))
     assert fitted.importances(3).tolist() == [0, 0, 0]
     facts, tensors = fitted.to_model()
-    assert np.array_equal(kofn.Trees().from_model(facts, tensors).logits(np.zeros((2, 3), np.float32)), [fitted.start] * 2)
+    assert np.array_equal(
+        kofn.Trees().from_model(facts, tensors).logits(np.zeros((2, 3), np.float32)), [fitted.start] * 2
+    )
 
 
 def test_options_reach_lightgbm() -> None:
@@ -162,6 +164,7 @@ def test_threads_of_a_small_table() -> None:
         ({"patience": 0}, "`patience` must be at least 1"),
         ({"threads": 0}, "`threads` must be at least 1"),
         ({"learning_rate": -1}, "`learning_rate` must be finite and at least 0"),
+        ({"learning_rate": 0.0}, "`learning_rate` must be above 0"),
         ({"l2": -1}, "`l2` must be finite and at least 0"),
         ({"row_fraction": 0.0}, "`row_fraction` must be above 0"),
         ({"column_fraction": 1.5}, "`column_fraction` must lie between 0 and 1"),

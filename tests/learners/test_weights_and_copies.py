@@ -47,9 +47,7 @@ def copied(problem: Problem) -> tuple[Problem, Problem]:
     offsets = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
     index = problem.bags.index.repeat_interleave(times[problem.bags.index])
     once = replace(problem, bags=Bags(index, offsets))
-    again = replace(
-        problem, instances=problem.instances[index.numpy()], bags=Bags(torch.arange(len(index)), offsets)
-    )
+    again = replace(problem, instances=problem.instances[index.numpy()], bags=Bags(torch.arange(len(index)), offsets))
     return once, again
 
 

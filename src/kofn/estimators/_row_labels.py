@@ -171,7 +171,7 @@ def base_rate(sizes: Tensor, positive: float, weight: Tensor) -> float:
         (0.006908, 0.006908)
     """
     negative = 1 - positive
-    n, share = sizes[weight > 0].double(), (weight[weight > 0] / weight.sum()).double()
+    n, share = sizes[weight > 0].double(), weight[weight > 0].double() / weight.double().sum()
     low, high = -log(negative) / float(n.max()), -log(negative) / float(n.min())
     t = low if low == high else brentq(lambda t: float((share * torch.exp(-n * t)).sum()) - negative, low, high)
     return -expm1(-t)

@@ -125,6 +125,8 @@ class Trees(Learner):
         if self.threads is not None:
             _require.whole_number("threads", self.threads, low=1)
         _require.number("learning_rate", self.learning_rate, low=0)
+        if self.learning_rate == 0:  # which LightGBM refuses
+            raise ValueError("`learning_rate` must be above 0, or no tree would change anything; got 0.")
         _require.number("l2", self.l2, low=0)
         for name in ("row_fraction", "column_fraction"):
             if _require.fraction(name, getattr(self, name)) == 0:
