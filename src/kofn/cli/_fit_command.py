@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
+from kofn.cli import _options as options
 from kofn.cli._app import PLAIN, as_json, warnings_as_lines
 from kofn.cli._option_groups import Settings, Table, Talk, takes
 from kofn.cli._tasks import LLP, MIL, PU
@@ -20,10 +21,7 @@ class Model:
     """What is made, and where it goes."""
 
     output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write the model to.")]
-    learner: Annotated[
-        Literal["auto", "trees", "linear", "network"],
-        typer.Option(help="What is fitted; auto is trees, or a network for attention."),
-    ] = "auto"
+    learner: options.Learner = "auto"
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the fit of a network that was cut off.")] = False
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Sequence as AbstractSequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from inspect import getdoc, signature
 from math import isfinite
@@ -52,10 +52,8 @@ class LearnerOption:
             ValueError: none of its kinds.
         """
         for kind in self.kinds:
-            try:
+            with suppress(ValueError):
                 return _parse(text.strip(), kind)
-            except ValueError:
-                continue
         raise ValueError(f"must be {self.takes}; got {text!r}")
 
 
@@ -107,25 +105,22 @@ def make_learners(names: Sequence[str], settings: Sequence[str], **more: Mapping
     chosen: dict[str, dict[str, Any]] = {name: {} for name in names}
     for entry in settings:
         key, equals, text = entry.partition("=")
-        learner, dot, name = key.strip().rpartition(".")
+        owner, dot, name = key.strip().rpartition(".")
         if not equals or not name:
             raise ValueError(f"--set must be NAME=VALUE, such as rounds=200; got {entry!r}. See: kofn learners.")
-        if dot and learner not in names:
-            raise ValueError(f"--set {entry}: {learner!r} is not among the learners here: {', '.join(names)}.")
-        having = [one for one in ([learner] if dot else names) if name in options_of(one)]
+        if dot and owner not in names:
+            raise ValueError(f"--set {entry}: {owner!r} is not among the learners here: {', '.join(names)}.")
+        meant = [owner] if dot else names
+        having = [one for one in meant if name in options_of(one)]
         if not having:
-            raise ValueError(f"--set {entry}: {_no_such_option(name, [learner] if dot else names)}")
+            raise ValueError(f"--set {entry}: {_no_such_option(name, meant)}")
         for one in having:
-            try:
+            with _saying(f"--set {entry}: {name} of {one}", f". See: kofn learners {one}."):
                 chosen[one][name] = options_of(one)[name].parse(text)
-            except ValueError as error:
-                raise ValueError(f"--set {entry}: {name} of {one} {error}. See: kofn learners {one}.") from None
     made = {name: _kind(name)(**chosen[name], **more.get(name, {})) for name in names}
-    for name, learner_object in made.items():
-        try:
-            learner_object.require_options()
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"--set, {name}: {error}") from None
+    for name, learner in made.items():
+        with _saying(f"--set, {name}:"):
+            learner.require_options()
     return made
 
 
@@ -139,6 +134,15 @@ def written(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ",".join(map(written, value)) or "none"
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@contextmanager
+def _saying(before: str, after: str = "") -> Iterator[None]:
+    """Add where a value stands to what is wrong with it."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{before} {error}{after}") from None
 
 
 def _kind(learner: str) -> Callable[..., Any]:
@@ -159,7 +163,8 @@ def _arguments(docstring: str) -> dict[str, str]:
     """What a docstring in Google's style says of each argument.
 
     Examples:
-        >>> _arguments("A thing.\\n\\nArgs:\\n    lr: learning\\n        rate.\\n    l1: penalty.\\n\\nMore.")
+        >>> lines = ["A thing.", "", "Args:", "    lr: learning", "        rate.", "    l1: penalty.", "", "More."]
+        >>> _arguments(chr(10).join(lines))
         {'lr': 'learning rate.', 'l1': 'penalty.'}
     """
     _, _, section = docstring.partition("\nArgs:\n")
@@ -176,14 +181,14 @@ def _arguments(docstring: str) -> dict[str, str]:
 def _writable(hint: Any) -> tuple[Any, ...]:
     """The members of a type that can be written as text; None last."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    known = [kind for kind in members if kind in (bool, int, float) or get_origin(kind) in (Literal, AbstractSequence)]
+    known = [kind for kind in members if kind in (bool, int, float) or get_origin(kind) in (Literal, Sequence)]
     return (*known, *([NoneType] if NoneType in members else []))
 
 
 def _takes(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(map(str, get_args(kind)))
-    if get_origin(kind) is AbstractSequence:
+    if get_origin(kind) is Sequence:
         return f"{'whole ' if get_args(kind) == (int,) else ''}numbers with commas, none for no such"
     return {bool: "true or false", int: "a whole number", float: "a number", NoneType: "none"}[kind]
 

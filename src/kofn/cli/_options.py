@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,3 +14,7 @@ Positive = Annotated[str | None, typer.Option(help="Value that means positive, i
 Bag = Annotated[str, typer.Option(metavar="COLUMN", help="Column that names each row's bag.")]
 Seed = Annotated[int, typer.Option(help="Decides all that is random.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+Learner = Annotated[
+    Literal["auto", "trees", "linear", "network"],
+    typer.Option(help="What is fitted; auto is trees, or a network for attention."),
+]

@@ -27,7 +27,7 @@ class Figure:
 
 
 def loss_curves(history: Sequence[Mapping[str, float]], best_step: int | None) -> Figure | None:
-    """Loss of each step, an epoch, a round or a penalty, on training and on validation bags; None without a finite loss."""
+    """Loss of each step (epoch, round, penalty), on training and on validation bags; None without a finite loss."""
     step = step_name(history)
     curves: dict[str, list[tuple[float, float]]] = {}
     for kind, key in (("train", "train_loss"), ("valid", "val_loss")):
