@@ -12,7 +12,7 @@ from report_cases import binomial_law
 import kofn
 from kofn.metrics import count_calibration
 from kofn.report import render, report_of
-from kofn.report._count_distributions import calibration, count_probabilities, some_distributions
+from kofn.report._count_distributions import calibration, some_distributions
 from kofn.report._examples import _strength, is_positive
 
 # What is fitted in a moment is often no better than nothing at all.

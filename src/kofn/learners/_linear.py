@@ -77,7 +77,7 @@ class Linear(Learner):
             last = UNCHOSEN if self.l2 is None else float(self.l2)
             down = [*(penalty for penalty in penalties if penalty > last), last]
             path = list(self._path(problem, down))
-            history = [{"step": float(i), "l2": down[i], "train_loss": loss} for i, (_, loss) in enumerate(path)]
+            history = [{"penalty": float(i), "l2": down[i], "train_loss": loss} for i, (_, loss) in enumerate(path)]
             return replace(path[-1][0], history=history)
         tried = [self._try(i, splits, problem, penalties, progress) for i in range(len(splits))]
         curve = mean_curve(tried)
