@@ -11,6 +11,7 @@ import numpy as np
 from kofn import metrics
 from kofn.datasets import BundledTask, load_digits_task
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+from kofn.learners import Learner
 from kofn.report import Comparison, Method, Report, report_of
 
 TITLE = "Learning from counts: handwritten digits"
@@ -37,37 +38,37 @@ class Fitted:
     auc: float
 
 
-def fits(*, seed: int = 0, **options: Any) -> Iterator[Callable[[], Fitted]]:
+def fits(learner: str | Learner = "network", *, seed: int = 0) -> Iterator[Callable[[], Fitted]]:
     """All fits of the demo, to be called one after the other, the count losses first.
 
-    Every method has the same network and the same settings, the estimators' defaults; nothing is tuned.
+    Every method has the same learner with its defaults; nothing is tuned.
 
     Args:
-        seed: of the tasks and of the networks.
-        **options: of the estimators.
+        learner: as the estimators take it.
+        seed: of the tasks and of the learner.
     """
     for method, (losses, _) in METHODS.items():
         for task, loss in enumerate(losses):
             if loss is not None:
-                yield _fit(method, task, loss, seed, options)
+                yield _fit(method, task, loss, seed, learner)
 
 
-def _fit(method: str, task: int, loss: Any, seed: int, options: dict[str, Any]) -> Callable[[], Fitted]:
+def _fit(method: str, task: int, loss: Any, seed: int, learner: Any) -> Callable[[], Fitted]:
     def run() -> Fitted:
         data = _data(task, seed)
         model: Any
         if not loss:  # every label known: bags of one instance
             x, y = _distinct(data)
-            model = LLPClassifier(random_state=seed, **options).fit(x, y)
+            model = LLPClassifier(learner, random_state=seed).fit(x, y)
         elif task == 0:
             x, y, groups = data.task.rows(data.train.instances)
-            model = LLPClassifier(loss=loss, random_state=seed, **options).fit(x, y, groups=groups)
+            model = LLPClassifier(learner, loss=loss, random_state=seed).fit(x, y, groups=groups)
         elif task == 1:
             x, y, groups = data.task.rows(data.train.instances)
-            model = MILClassifier(loss=loss, random_state=seed, **options).fit(x, y, groups=groups)
+            model = MILClassifier(learner, loss=loss, random_state=seed).fit(x, y, groups=groups)
         else:
             x, y = data.task.rows(data.train.instances)
-            model = PUClassifier(mixture=0.5, loss=loss, random_state=seed, **options).fit(x, y)
+            model = PUClassifier(learner, mixture=0.5, loss=loss, random_state=seed).fit(x, y)
         return Fitted(method, task, model, metrics.auc(data.test.labels, model.decision_function(data.test.instances)))
 
     return run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,7 +18,9 @@ def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the page and the models.")
     ] = Path("kofn-demo"),
-    epochs: Annotated[int, typer.Option(help="Epochs of each fit.", min=1)] = 100,
+    learner: Annotated[
+        Literal["trees", "linear", "network"], typer.Option(help="What learns, with its defaults.")
+    ] = "network",
     seed: options.Seed = 0,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -41,7 +43,7 @@ def demo(
     for name in _MODELS:
         check_model_target(output / name)  # before a minute of training, not after it
     progress = Console(stderr=True, quiet=quiet)
-    runs = list(digits_demo.fits(seed=seed, epochs=epochs))
+    runs = list(digits_demo.fits(learner, seed=seed))
     done = []
     with Progress(console=progress, transient=True) as bar:
         task = bar.add_task("digits", total=len(runs))
