@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from kofn.learners import BagObjective, PooledObjective, Problem, PUProblem
+from kofn.bags import Bags
+from kofn.learners import BagObjective, Objective, PooledObjective, Problem, PUProblem
 from kofn.learners._design import Design
 from kofn.learners._splits import Split
 
@@ -48,7 +49,10 @@ def _baseline_losses(problem: Problem, splits: Sequence[Split]) -> dict[str, flo
         found[BAG_MEANS] = []
     for train_units, held_units in splits:
         train, held = problem.take(train_units), problem.take(held_units)
-        found[NO_FEATURES].append(_loss(held, _base_rate(problem, len(held.bags))))
+        without = losses_without_features(
+            held.objective, held.labels, held.bags, problem.rate, pooled=held.pooling is not None
+        )
+        found[NO_FEATURES].append(float(held.mean(without)))
         if table is not None:
             if isinstance(train, PUProblem) and isinstance(held, PUProblem):
                 found[BAG_MEANS].append(_labelled_against_unlabelled(table, train, held))
@@ -56,6 +60,22 @@ def _baseline_losses(problem: Problem, splits: Sequence[Split]) -> dict[str, flo
                 found[BAG_MEANS].append(_loss(held, _predicted(table, problem, train_units, held_units)))
         weights.append(float(held.bag_weights.sum()))
     return {name: float(np.average(losses, weights=weights)) for name, losses in found.items()}
+
+
+def losses_without_features(
+    objective: Objective, labels: Tensor, bags: Bags, rate: float, *, pooled: bool = False
+) -> Tensor:
+    """Losses (b,) of bags of which every instance (of a pooled loss, every bag) has the base rate.
+
+    Examples:
+        >>> import torch, kofn
+        >>> from kofn.learners import CountObjective
+        >>> bags = kofn.Bags.from_sizes([2, 1])
+        >>> losses_without_features(CountObjective(), torch.tensor([1, 0]), bags, 0.5).neg().exp()
+        tensor([0.5000, 0.5000], dtype=torch.float64)
+    """
+    entries = len(bags) if pooled else len(bags.index)
+    return objective(torch.full((entries,), rate, dtype=torch.float64).logit(), labels, bags.offsets)
 
 
 def _bag_features(problem: Problem) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -32,13 +32,13 @@ class Batch(NamedTuple):
     Attributes:
         items: positions of the bags.
         share: of the step, 0 for a repetition.
-        index: positions of their instances, one bag after the other.
-        offsets: of the bags in `index`.
+        rows: positions of their instances, one bag after the other.
+        offsets: of the bags in `rows`.
     """
 
     items: Tensor
     share: float
-    index: Tensor
+    rows: Tensor
     offsets: Tensor
 
 
@@ -63,7 +63,8 @@ class Loop:
         from accelerate import PartialState
 
         self.options, self.instances, self.train, self.valid, self.seed = options, instances, train, valid, seed
-        self.state = PartialState(cpu=options.device == "cpu")
+        # Without a GPU the processes must be told to be of CPUs, or each would train on its own.
+        self.state = PartialState(cpu=options.device == "cpu" or not torch.cuda.is_available())
         self.device = torch.device("cpu") if options.device == "cpu" else self.state.device
         if options.device == "cuda" and self.device.type != "cuda":
             raise ValueError("`device` must be one that there is; torch finds no GPU here. Say device='cpu' or 'auto'.")
@@ -90,7 +91,8 @@ class Loop:
         best_epoch: int | None = None
         checkpoint = None
         if self.options.checkpoint is not None:
-            checkpoint = Checkpoint(self.options.checkpoint, fit_identity(self.options, self.train, self.seed))
+            identity = fit_identity(self.options, self.train, self.valid, self.seed)
+            checkpoint = Checkpoint(self.options.checkpoint, identity)
             if checkpoint.exists():
                 history, best, best_epoch = checkpoint.load(network, optimizer)
         for epoch in range(len(history), self.options.epochs):
@@ -128,8 +130,8 @@ class Loop:
         accumulate = self.options.accumulate
         for number, batch in enumerate(self._batches(problem, epoch, shuffle=True, accumulate=accumulate)):
             last = (number + 1) % accumulate == 0
-            with nullcontext() if last or self.processes == 1 else parallel.no_sync():
-                losses = self._losses(parallel, problem, batch)
+            with nullcontext() if last or self.processes == 1 else cast(DistributedDataParallel, parallel).no_sync():
+                losses = self._weighted(problem, batch.items, self._losses(parallel, problem, batch))
                 if batch.share:  # else a repetition, so that processes keep step
                     total += losses.detach().sum(dtype=torch.float64)
                     bags += len(losses)
@@ -175,21 +177,26 @@ class Loop:
         return {"val_loss": loss, "criterion": rule.criterion(loss, sums[2:])}
 
     def _losses(self, parallel: nn.Module, problem: Problem, batch: Batch) -> Tensor:
-        """Losses of the bags of a batch, by their weights, whose mean over all bags is 1."""
         with self.stream.lent():
             logits, labels, offsets = self._forward(parallel, problem, batch)
-        losses = problem.objective(logits, labels, offsets)
-        return losses if problem.weight is None else losses * self.weights[batch.items].to(self.device)
+        return problem.objective(logits, labels, offsets)
 
     def _forward(self, network: nn.Module, problem: Problem, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of the instances of some bags, or of the bags from a network that pools; their labels and offsets."""
-        parts = (self.instances[batch.index], problem.labels[batch.items], batch.offsets)
+        parts = (self.instances[batch.rows], problem.labels[batch.items], batch.offsets)
         x, labels, offsets = (part.to(self.device) for part in parts)
         x = x.to(next((p.dtype for p in network.parameters()), torch.float32))
         with self._autocast():
             pools = isinstance(getattr(network, "module", network), AttentionMIL)
             logits = network(x, offsets=offsets) if pools else one_logit(network(x), len(x))
         return logits.to(torch.promote_types(logits.dtype, torch.float32)), labels, offsets
+
+    def _weighted(self, problem: Problem, items: Tensor, losses: Tensor) -> Tensor:
+        """Losses of some bags by their weights, whose mean over all is 1; a bag of weight 0 is left out."""
+        if problem.weight is None:
+            return losses
+        weights = self.weights[items].to(losses)
+        return losses.masked_fill(weights == 0, 0.0) * weights
 
     @contextmanager
     def _autocast(self) -> Iterator[None]:
