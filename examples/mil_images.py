@@ -30,10 +30,10 @@ WAYS: tuple[Way, ...] = ("count", "max", "mean")
 SEEDS, SHOWN = 4, 8
 
 
-def fit(data: BundledTask[MILTask], way: Way, seed: int, epochs: int = 30) -> kofn.MILClassifier:
-    """A classifier of digits, from labels of bags. (The learning rate was chosen on held-out bags of other seeds.)"""
+def fit(data: BundledTask[MILTask], way: Way, seed: int) -> kofn.MILClassifier:
+    """A classifier of digits, from labels of bags: a network that stops by itself."""
     x, y, groups = data.task.rows(data.train.instances)
-    return kofn.MILClassifier(loss=way, lr=0.01, epochs=epochs, random_state=seed).fit(x, y, groups=groups)
+    return kofn.MILClassifier("network", loss=way, random_state=seed).fit(x, y, groups=groups)
 
 
 def held_out(data: BundledTask[MILTask], model: kofn.MILClassifier) -> tuple[MILTask, Tensor, Tensor]:

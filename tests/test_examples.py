@@ -21,7 +21,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
 def test_counts_teach_nearly_what_votes_do_and_soft_labels_do_not() -> None:
-    table = llp_dataframe.measure(0, epochs=12)
+    table = llp_dataframe.measure(0)
     loss = table["log loss"]
     assert table.loc["the count", "AUC"] > table.loc["every vote", "AUC"] - 0.05
     assert loss["the count"] < loss["a soft label"] - 0.03
@@ -36,7 +36,7 @@ def test_published_share_is_the_mean_of_the_votes() -> None:
 
 def test_nines_are_found_from_labels_of_bags() -> None:
     data = load_digits_task("mil", seed=0)
-    bag_auc, digit_auc, error = mil_images.measure(data, mil_images.fit(data, "count", 0, epochs=12))
+    bag_auc, digit_auc, error = mil_images.measure(data, mil_images.fit(data, "count", 0))
     assert bag_auc > 0.85
     assert digit_auc > 0.9
     assert error < 1

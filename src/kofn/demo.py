@@ -39,7 +39,7 @@ class Fitted:
     auc: float
 
 
-def fits(learner: str | Learner = "auto", *, seed: int = 0) -> Iterator[Callable[[], Fitted]]:
+def fits(learner: str | Learner = "network", *, seed: int = 0) -> Iterator[Callable[[], Fitted]]:
     """All fits of the demo, to be called one after the other, the count losses first.
 
     Every method has the same learner; nothing is tuned.

@@ -83,7 +83,7 @@ def test_bad_input(votes: tuple[Path, Path], arguments: list[str], words: str, t
 
 def test_demo(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
-    found = json.loads(run("demo", "-o", folder, "--epochs", 1, "-q", "--json"))
+    found = json.loads(run("demo", "-o", folder, "-q", "--json"))
     assert found["tasks"] == list(demo.TASKS)
     assert set(found["methods"]) == set(demo.METHODS)
     assert all(0 <= score <= 1 for scores in found["methods"].values() for score in scores if score is not None)
@@ -91,7 +91,11 @@ def test_demo(tmp_path: Path) -> None:
     assert demo.TITLE in page
     for name in ("llp", "mil", "pu"):
         assert kofn.estimators.load(folder / name).history_
-    assert "method" in run("demo", "-o", folder, "--epochs", 1, "-q")
+    # What the demo is there to show.
+    count = found["methods"]["count loss"]
+    for name, scores in found["methods"].items():
+        if name not in ("count loss", "every instance labelled"):
+            assert all(ours >= other - 0.002 for ours, other in zip(count, scores, strict=True) if other is not None)
 
 
 def test_demo_beside_something_else_says_so_before_it_trains(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -23,7 +23,7 @@ class Demo:
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the page and the models.")
     ] = Path("kofn-demo")
-    learner: options.Learner = "auto"
+    learner: options.Learner = "network"  # digits are images
 
 
 @takes(Demo, Settings, Talk)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from kofn.batches import BagSampler, Draw
+from kofn.batches import BagSampler
 from kofn.learners._checkpoints import Checkpoint, fit_identity
 from kofn.learners._learner import Progress
 from kofn.learners._modules import one_logit
@@ -24,6 +24,22 @@ if TYPE_CHECKING:
     from kofn.learners._network import Network
 
 History = list[dict[str, float]]
+
+
+class Batch(NamedTuple):
+    """Some bags of a problem.
+
+    Attributes:
+        items: positions of the bags.
+        share: of the step, 0 for a repetition.
+        rows: positions of their instances, one bag after the other.
+        offsets: of the bags in `rows`.
+    """
+
+    items: Tensor
+    share: float
+    rows: Tensor
+    offsets: Tensor
 
 
 class Loop:
@@ -107,20 +123,21 @@ class Loop:
         """Train one epoch; its mean training loss."""
         self.stream.seed(self.seed, epoch, self.process, 1)  # 1: not the sampler's
         problem = self.train.deal(epoch, self.seed)
-        sums = torch.zeros(2, dtype=torch.float64, device=self.device)
+        total, bags = torch.zeros((), dtype=torch.float64, device=self.device), 0
         rate = SCHEDULES[self.options.schedule]
         full = [group["lr"] for group in optimizer.param_groups]
-        done = epoch * self._steps_per_epoch()
+        done = epoch * (steps // self.options.epochs)
         accumulate = self.options.accumulate
-        for number, draw in enumerate(self._sampler(problem, epoch, shuffle=True, accumulate=accumulate)):
+        for number, batch in enumerate(self._batches(problem, epoch, shuffle=True, accumulate=accumulate)):
             last = (number + 1) % accumulate == 0
             with nullcontext() if last or self.processes == 1 else cast(DistributedDataParallel, parallel).no_sync():
-                losses = self._weighted(problem, draw.items, self._losses(parallel, problem, draw.items))
+                losses = self._weighted(problem, batch.items, self._losses(parallel, problem, batch))
+                if batch.share:  # else a repetition, so that processes keep step
+                    total += losses.detach().sum(dtype=torch.float64)
+                    bags += len(losses)
                 loss = losses.mean()
-                if draw.share:  # else a repetition, so that processes keep step
-                    sums += torch.stack([losses.detach().double().sum(), sums.new_tensor(float(len(losses)))])
-                # Processes are averaged, and `share` asks for the sum.
-                loss = loss * (draw.share * self.processes)
+                if batch.share * self.processes != 1:  # processes are averaged, and `share` asks for the sum
+                    loss = loss * (batch.share * self.processes)
                 if self.options.l1:
                     loss = loss + self.options.l1 / accumulate * _absolute_weights(network)
                 loss.backward()
@@ -132,8 +149,8 @@ class Loop:
                 done += 1
         for group, most in zip(optimizer.param_groups, full, strict=True):
             group["lr"] = most
-        total, bags = self._summed(sums).tolist()
-        loss_of_epoch = total / max(bags, 1)
+        loss_sum, bag_sum = self._summed(torch.stack([total, total.new_tensor(float(bags))])).tolist()
+        loss_of_epoch = loss_sum / max(bag_sum, 1)
         finite = all(bool(p.isfinite().all()) for p in network.parameters())
         _require_finite("training", loss_of_epoch if finite else float("nan"), epoch)
         return float(loss_of_epoch)
@@ -145,13 +162,13 @@ class Loop:
         weights = self.valid.bag_weights
         sums: Tensor | None = None
         with torch.no_grad(), self.stream.lent():
-            for draw in self._sampler(self.valid, 0, shuffle=False, accumulate=1):
-                logits, labels, offsets = self._forward(network, self.valid, draw.items)
+            for batch in self._batches(self.valid, 0, shuffle=False, accumulate=1):
+                logits, labels, offsets = self._forward(network, self.valid, batch)
                 losses = self.valid.objective(logits, labels, offsets).double()
-                weight = weights[draw.items].to(losses.device)
+                weight = weights[batch.items].to(losses.device)
                 weighted = (losses.masked_fill(weight == 0, 0.0) * weight).sum()
                 found = torch.cat([torch.stack([weighted, weight.sum()]), rule.measure(logits, labels, offsets)])
-                found = found if draw.share else torch.zeros_like(found)
+                found = found if batch.share else torch.zeros_like(found)
                 sums = found if sums is None else sums + found
         assert sums is not None
         sums = self._summed(sums)
@@ -159,15 +176,15 @@ class Loop:
         _require_finite("validation", loss, None)
         return {"val_loss": loss, "criterion": rule.criterion(loss, sums[2:])}
 
-    def _losses(self, parallel: nn.Module, problem: Problem, items: Tensor) -> Tensor:
+    def _losses(self, parallel: nn.Module, problem: Problem, batch: Batch) -> Tensor:
         with self.stream.lent():
-            logits, labels, offsets = self._forward(parallel, problem, items)
+            logits, labels, offsets = self._forward(parallel, problem, batch)
         return problem.objective(logits, labels, offsets)
 
-    def _forward(self, network: nn.Module, problem: Problem, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _forward(self, network: nn.Module, problem: Problem, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of the instances of some bags, or of the bags from a network that pools; their labels and offsets."""
-        index, offsets = problem.bags.gather(items)
-        x, labels, offsets = (t.to(self.device) for t in (self.instances[index], problem.labels[items], offsets))
+        parts = (self.instances[batch.rows], problem.labels[batch.items], batch.offsets)
+        x, labels, offsets = (part.to(self.device) for part in parts)
         x = x.to(next((p.dtype for p in network.parameters()), torch.float32))
         with self._autocast():
             pools = isinstance(getattr(network, "module", network), AttentionMIL)
@@ -189,10 +206,18 @@ class Loop:
         with torch.autocast(self.device.type, dtype=torch.bfloat16):
             yield
 
-    def _sampler(self, problem: Problem, epoch: int, *, shuffle: bool, accumulate: int) -> Iterator[Draw]:
+    def _batches(self, problem: Problem, epoch: int, *, shuffle: bool, accumulate: int) -> Iterator[Batch]:
+        """The batches of an epoch, the positions of whose instances are all looked up in one go."""
         sampler = BagSampler(problem.bags.sizes, **self.batch_size, **self._plan(shuffle, accumulate))
         sampler.set_epoch(epoch)
-        return iter(sampler)
+        draws = list(sampler)
+        index, offsets = problem.bags.gather(torch.cat([draw.items for draw in draws]))
+        cuts = [0, *np.cumsum([draw.items.shape[0] for draw in draws]).tolist()]
+        starts = offsets[cuts].tolist()
+        for number, (items, share) in enumerate(draws):
+            start, end = starts[number : number + 2]
+            bounds = offsets[cuts[number] : cuts[number + 1] + 1] - start
+            yield Batch(items, share, index[start:end], bounds)
 
     def _plan(self, shuffle: bool, accumulate: int) -> dict[str, Any]:
         return {
