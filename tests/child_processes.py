@@ -20,15 +20,18 @@ torch.set_num_threads(1)
 """
 
 
-def start(script: str, *arguments: Any, **environment: Any) -> subprocess.Popen[bytes]:
-    """Run a script; its arguments are sys.argv[1:]."""
+def environment() -> dict[str, str]:
+    """What lets another process see the same kofn, tests and C++ core."""
     folders = [Path(kofn.__file__).parents[1], Path(__file__).parent]
-    inherited = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders)), "OMP_NUM_THREADS": "1"}
-    if _native_library.available:
-        inherited["KOFN_LIBRARY"] = _native_library._library._name
+    found = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "OMP_NUM_THREADS": "1"}
+    return found | ({"KOFN_LIBRARY": _native_library._library._name} if _native_library.available else {})
+
+
+def start(script: str, *arguments: Any, **variables: Any) -> subprocess.Popen[bytes]:
+    """Run a script; its arguments are sys.argv[1:]."""
     return subprocess.Popen(
         [sys.executable, "-c", PRELUDE + script, *map(str, arguments)],
-        env=inherited | {name: str(value) for name, value in environment.items()},
+        env=os.environ | environment() | {name: str(value) for name, value in variables.items()},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )

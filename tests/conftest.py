@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import signal
 
 import torch
@@ -10,6 +11,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 torch.set_num_threads(1)  # a second, spinning thread beside the other test process costs more than it brings
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # scipy's, not loaded yet: L-BFGS would be six times as slow
 
 settings.register_profile("kofn", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("kofn")

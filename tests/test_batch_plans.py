@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kofn import Bags
-from kofn.batches import BagDataset, BagSampler, Draw, PUSampler, StepSampler
+from kofn.batches import BagDataset, BagSampler, Draw, StepSampler
 from kofn.losses import llp_loss
 
 SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=30)
@@ -143,55 +142,7 @@ def test_gradients_of_parts_add_up_to_the_step(sizes: list[int], mode: dict[str,
         torch.testing.assert_close(torch.autograd.grad(parts, weight), torch.autograd.grad(whole, weight))
 
 
-@given(
-    labeled=st.lists(st.booleans(), min_size=2, max_size=40).filter(lambda mask: any(mask) and not all(mask)),
-    size=st.integers(1, 12),
-    positives=st.none() | st.integers(1, 12),
-    plan=PLAN,
-    epoch=st.integers(0, 1000),
-)
-def test_unlabelled_once_and_positives_in_turn(
-    labeled: list[bool], size: int, positives: int | None, plan: Any, epoch: int
-) -> None:
-    mask = torch.tensor(labeled)
-    known, unknown = sum(labeled), len(labeled) - sum(labeled)
-    made = steps(lambda p: PUSampler(mask, size=size, positives=positives, process=p, **plan), epoch)
-    draws = []
-    for step in made:
-        real = [draw for draw in step if draw.share]
-        assert all(draw.share == 1 / len(real) for draw in real)
-        draws += real
-    wanted = min(size, known) if positives is None else positives
-    assert len(draws) == -(-unknown // size)
-    for draw in draws:
-        assert draw.positives == wanted
-        assert mask[draw.items].tolist() == [True] * wanted + [False] * (len(draw.items) - wanted)
-    others = [draw.items[draw.positives :].tolist() for draw in draws]
-    assert sorted(item for bag in others for item in bag) == (~mask).nonzero().flatten().tolist()
-    assert max(map(len, others)) <= size
-    assert max(map(len, others)) - min(map(len, others)) <= 1
-    # In turn: no positive is dealt a second time before all were dealt once.
-    times = Counter(item for draw in draws for item in draw.items[: draw.positives].tolist())
-    assert max(times.values()) - (min(times.values()) if len(times) == known else 0) <= 1
-    if positives is None and known <= size:
-        assert all(set(draw.items[: draw.positives].tolist()) == set(times) for draw in draws)
-
-
-def test_positives_change_with_the_epoch() -> None:
-    mask = torch.arange(60) < 20  # more positives than an epoch needs
-    sampler = PUSampler(mask, size=20, positives=4)
-    seen: set[int] = set()
-    for epoch in range(10):
-        sampler.set_epoch(epoch)
-        dealt = [item for draw in sampler for item in draw.items[:4].tolist()]
-        assert len(dealt) == len(set(dealt)) == 8
-        seen |= set(dealt)
-    assert len(seen) == 20
-    assert len(sampler) == 2
-
-
 ONES = torch.ones(4, dtype=torch.int64)
-LABELED = torch.tensor([True, False, False])
 ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: BagSampler(ONES), ValueError, "either `bags` or `instances` must be given, not both; got None and None."),
     (lambda: BagSampler(ONES, bags=2, instances=3), ValueError, "either `bags` or `instances` .* got 2 and 3."),
@@ -211,10 +162,6 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
         ValueError,
         "`process` must be less than `processes`, 2, as it counts from 0; got 2.",
     ),
-    (lambda: PUSampler(LABELED, size=0), ValueError, "`size` must be at least 1; got 0."),
-    (lambda: PUSampler(LABELED, positives=0), ValueError, "`positives` must be at least 1; got 0."),
-    (lambda: PUSampler(LABELED.long()), ValueError, "`labeled` must be bool .* got torch.int64"),
-    (lambda: PUSampler(LABELED | True), ValueError, "`labeled` must have .* got 3 labelled of 3."),
 ]
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from kofn import Bags
-from kofn.batches import BagDataset, BagSampler, Batch, Draw, PUDataset, PUSampler
+from kofn.batches import BagDataset, BagSampler, Batch, Draw
 
 pd = importlib.import_module("pandas")
 
@@ -24,7 +24,6 @@ LISTS = [[0, 3, 1], [3], [5, 5, 0, 2], [4, 1]]  # instances in two bags, twice i
 BAGS = Bags.from_lists(LISTS)
 INSTANCES = torch.arange(12.0).view(6, 2)
 LABELS = torch.tensor([2, 0, 1, 1])
-LABELED = torch.tensor([True, False, True, False, False, False])
 
 
 def assert_batch(batch: Batch, which: list[int], share: float = 1.0) -> None:
@@ -75,8 +74,6 @@ def test_transform_sees_a_whole_batch() -> None:
     batch = BagDataset(INSTANCES.to(torch.uint8), BAGS, LABELS, transform=halve).__getitems__([1, 2])
     assert seen == [(5, 2)]
     assert torch.equal(batch.instances, INSTANCES[[3, 5, 5, 0, 2]] / 2)
-    pu = PUDataset(INSTANCES.to(torch.uint8), LABELED, transform=halve)
-    assert torch.equal(pu.__getitems__(Draw(torch.tensor([0, 1]), positives=1)).instances, INSTANCES[:2] / 2)
 
 
 @pytest.mark.usefixtures("always_warn")
@@ -87,9 +84,9 @@ def test_arrays_are_not_copied(tmp_path: Path) -> None:
     locked = array.copy()
     locked.flags.writeable = False
     for given_ in (array, mapped, locked, array[:, ::-1][:, ::-1]):
-        for data in (BagDataset(given_, BAGS, LABELS.numpy()), PUDataset(given_, LABELED.numpy())):
-            assert np.shares_memory(data.instances.numpy(), given_)
-            assert torch.equal(data.instances, INSTANCES)
+        data = BagDataset(given_, BAGS, LABELS.numpy())
+        assert np.shares_memory(data.instances.numpy(), given_)
+        assert torch.equal(data.instances, INSTANCES)
     assert_batch(BagDataset(mapped, BAGS, LABELS).__getitems__([3, 0]), [3, 0])
     assert BagDataset(INSTANCES, BAGS, LABELS).instances is INSTANCES
 
@@ -122,17 +119,6 @@ def test_through_a_loader_with_its_own_sampler() -> None:
         assert_batch(batch, which)
 
 
-def test_positives_and_unlabelled_through_a_loader() -> None:
-    data, sampler = PUDataset(INSTANCES, LABELED), PUSampler(LABELED, size=2, positives=1)
-    loader = DataLoader(data, batch_sampler=sampler, collate_fn=PUDataset.collate)  # type: ignore[arg-type]  # as above
-    assert len(data) == 6
-    for batch, draw in zip(loader, sampler, strict=True):
-        assert torch.equal(batch.instances, INSTANCES[draw.items])
-        assert batch.offsets.tolist() == [0, 3]
-        assert batch.labels.tolist() == [1]
-        assert LABELED[draw.items].tolist() == [True, False, False]
-
-
 X = INSTANCES
 ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (
@@ -152,10 +138,6 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: BagDataset(X, BAGS, torch.zeros(6)), ValueError, r"repeated on instances: bags.common\(labels\)"),
     (lambda: BagDataset(X, BAGS, 1), ValueError, r"`labels` .* got shape \(\)"),
     (lambda: BagDataset(X, BAGS, list("abcd")), TypeError, "`labels` must be numbers"),
-    (lambda: PUDataset(X, LABELED.long()), ValueError, r"`labeled` must be bool of shape \(6,\).* got torch.int64"),
-    (lambda: PUDataset(X, LABELED[:5]), ValueError, r"`labeled` .* got torch.bool of shape \(5,\). .*: y == 1."),
-    (lambda: PUDataset(X, LABELED & False), ValueError, "`labeled` must have labelled .* got 0 labelled of 6"),
-    (lambda: PUDataset(X, LABELED | True), ValueError, "`labeled` must have .* got 6 labelled of 6"),
 ]
 
 

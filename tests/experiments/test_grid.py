@@ -37,7 +37,7 @@ def test_a_record_each_then_nothing(tmp_path: Path, calls: list[Any]) -> None:
     assert sorted(calls) == sorted((run.method, run.seed) for run in wanted)
     assert sorted(path.name for path in written) == sorted(f"{run.name}.json" for run in wanted)
     assert run_grid(wanted, results=tmp_path, progress=False) == []
-    assert len(calls) == 6
+    assert len(calls) == 8
     assert not [path for path in tmp_path.rglob("*") if path.name.startswith(".")]
 
 
@@ -77,7 +77,7 @@ def test_a_killed_grid_goes_on(tmp_path: Path) -> None:
     process = child_processes.start(script, tmp_path)
     deadline = time.monotonic() + 60
     folder = tmp_path / "records" / "llp"
-    while time.monotonic() < deadline and (not folder.is_dir() or len(list(folder.glob("*.json"))) < 3):
+    while time.monotonic() < deadline and (not folder.is_dir() or len(list(folder.glob("[!.]*.json"))) < 3):
         time.sleep(0.01)
     process.kill()
     process.communicate()
@@ -97,9 +97,9 @@ def test_one_failure_does_not_end_the_others(tmp_path: Path, monkeypatch: pytest
         return made_up(cell, method, recipe, seed)
 
     monkeypatch.setitem(_run.RUNNERS, "llp", runner)
-    with pytest.raises(RuntimeError, match=r"1 of 3 runs failed.*adult_0-1_8_PL_fast_0: FileNotFoundError: no such"):
+    with pytest.raises(RuntimeError, match=r"1 of 4 runs failed.*adult_0-1_8_PL_fast_0: FileNotFoundError: no such"):
         reproduce("llp", only=ONLY, seeds=1, results=tmp_path, progress=False)
-    assert [line["method"] for line in lines(tmp_path / "llp.jsonl")] == ["CL", "LMMCM"]
+    assert [line["method"] for line in lines(tmp_path / "llp.jsonl")] == ["CL", "CL-trees", "LMMCM"]
 
 
 def test_tables_that_share_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,15 +149,15 @@ def test_a_checkout_has_no_folder_of_records(tmp_path: Path, calls: list[Any]) -
     (tmp_path / "b" / "llp.jsonl").write_bytes((tmp_path / "a" / "llp.jsonl").read_bytes())
     calls.clear()
     reproduce("llp", only=ONLY, seeds=2, results=tmp_path / "b", progress=False)
-    assert sorted(calls) == [("CL", 1), ("LMMCM", 1), ("PL", 1)]
-    assert len(load_records(tmp_path / "b", "llp")) == 6
+    assert sorted(calls) == [("CL", 1), ("CL-trees", 1), ("LMMCM", 1), ("PL", 1)]
+    assert len(load_records(tmp_path / "b", "llp")) == 8
 
 
 def test_progress_names_runs_and_numbers(tmp_path: Path, calls: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     run_grid(runs("llp", only=ONLY, seeds=1), results=tmp_path)
     said = capsys.readouterr().out
     assert "llp adult_0-1_8_CL_fast_0: auc 0.9000" in said
-    assert "3/3" in said
+    assert "4/4" in said
 
 
 def test_all_leaves_out_tables_that_do_not_fit(tmp_path: Path, calls: list[Any]) -> None:

@@ -71,14 +71,22 @@ def test_proportions_in_sentences(tmp_path: Path) -> None:
     llp(tmp_path, "[0,1]", 32, "LMMCM", 0.8800)
     llp(tmp_path, "[0,1]", 128, "CL", 0.9000)  # above; bags of 128 are in no contest
     llp(tmp_path, "[0,1]", 128, "PL", 0.9100)
-    near, ahead = findings(summary("llp", results=tmp_path))
+    llp(tmp_path, "[0,1]", 8, "CL-trees", 0.9100)  # no method of the paper: in no contest of its methods
+    llp(tmp_path, "[0,1]", 128, "CL-trees", 0.8870)
+    near, ahead, trees, first = findings(summary("llp", results=tmp_path))
     assert near == (
         "CL is within one published standard deviation or above in 2 of 3 cells (1 to 2 seeds); "
         "not in adult [0,1] 32: CL 0.8700, published 0.8891."
     )
     assert ahead == (
-        "CL has the highest mean in 1 of 2 cells with bags of 8 and 32; "
+        "CL has the highest mean of the paper's methods in 1 of 2 cells with bags of 8 and 32; "
         "not in adult [0,1] 32: LMMCM 0.8800, published 0.8819."
+    )
+    assert (
+        trees == "CL-trees is above the published CL in 1 of 2 cells (1 seed); not in adult [0,1] 128: CL-trees 0.8870."
+    )
+    assert first == (
+        "CL-trees has the highest mean in 1 of 2 cells; not in adult [0,1] 128: PL 0.9100, published 0.8879."
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from kofn.experiments import Cell, Run, cells, runs
 from kofn.experiments._cells import METHODS, METRICS, PRESETS, SEEDS, TABLES
-from kofn.experiments._recipes import recipe
+from kofn.experiments._recipes import recipe, split_recipe
 
 SUMS = {"llp": 63.461, "mil": 60.574, "mil-instance": 73.7535, "colon": 13.508, "pu": 1733.8}
 
@@ -55,7 +55,7 @@ def test_colon() -> None:
 
 def test_totals() -> None:
     assert {table: len(cells(table)) for table in TABLES} == {
-        "llp": 24 * 3,
+        "llp": 24 * 4,
         "mil": 21 * 3,
         "mil-instance": 21 * 2,
         "mil-small": 8 * 3,
@@ -82,7 +82,7 @@ def test_every_cell_is_of_its_table(table: str) -> None:
 
 
 def test_runs() -> None:
-    assert len(runs("llp")) == 72 * 5
+    assert len(runs("llp")) == 96 * 5
     assert len(runs("colon", seeds=2)) == 3 * 10 * 2
     wanted = runs("llp", only=["data=adult", "bag_size=8", "bag_size=32", "method=CL"], seeds=2)
     assert {run.cell["bag_size"] for run in wanted} == {8, 32}
@@ -99,6 +99,24 @@ def test_every_run_has_a_recipe_of_plain_values(preset: str) -> None:
         for run in runs(table, seeds=1, preset=preset):
             options = recipe(table, run.cell, run.method, preset)
             assert json.loads(json.dumps(options)) == options
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_recipe_says_what_the_defaults_of_today_are_not(preset: str) -> None:
+    """The records are of networks without held-out bags, patience or a start at the base rate, unless it is said."""
+    for table in TABLES:
+        for run in runs(table, seeds=1, preset=preset):
+            options = recipe(table, run.cell, run.method, preset)
+            if "epochs" not in options:
+                continue
+            network, task = split_recipe({k: v for k, v in options.items() if k not in ("held_out", "stop", "average")})
+            assert set(task) <= {"loss", "positive_weight", "bag_size", "stopping"}
+            assert {"patience", "start", "validation_fraction", "batch_size", "lr"} <= set(options)
+            assert network.standardise is False  # the data of an experiment are
+            if task["loss"] in ("count", "expectation") and "bag_size" in task:
+                assert task["positive_weight"] == (1.0 if preset == "paper" else 10.0)
+            if "bag_size" in task:
+                assert (task["bag_size"], network.batch_size) == (200, 1)  # one bag a step
 
 
 def test_default_seeds_are_the_papers() -> None:
@@ -125,7 +143,7 @@ def test_errors(options: dict[str, object], message: str) -> None:
 
 def test_the_import_is_light() -> None:
     """Training, drawing and clusters are imported when they are used."""
-    heavy = "{'sklearn', 'lightning', 'matplotlib', 'joblib', 'rich', 'jinja2', 'distributed', 'pandas'}"
+    heavy = "{'sklearn', 'lightgbm', 'accelerate', 'matplotlib', 'joblib', 'rich', 'jinja2', 'distributed', 'pandas'}"
     script = f"import kofn.experiments; print(sorted({heavy} & set(sys.modules)))"
     assert child_processes.finish(child_processes.start(script)).strip() == "[]"
 

@@ -60,15 +60,15 @@ def test_welch_by_hand(tmp_path: Path) -> None:
 def test_markdown_and_a_deleted_record(tmp_path: Path) -> None:
     put(tmp_path, "llp", ADULT, "CL", 0.8990, 0.8980)
     text = markdown("llp", results=tmp_path)
-    assert len(text.splitlines()) == 72 + 2
+    assert len(text.splitlines()) == 96 + 2
     words = "| adult | [0,1] | 8 | CL | auc | 0.8985 ± 0.0007 | 0.8985 ± 0.0010 | +0.0000 | = | 2 | 2 |"
     assert line_of(text, "adult", "[0,1]", 8, "CL") == words
     assert "| not run |" in line_of(text, "adult", "[0,1]", 8, "PL")
-    assert text.count("not run") == 71
+    assert text.count("not run") == 95
     for path in (tmp_path / "records" / "llp").iterdir():
         path.unlink()
     collect(tmp_path)
-    assert markdown("llp", results=tmp_path).count("not run") == 72
+    assert markdown("llp", results=tmp_path).count("not run") == 96
 
 
 def test_the_best_of_a_cell_is_marked(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_folds_are_averaged_within_a_seed(tmp_path: Path) -> None:
 
 def test_the_other_preset_is_another_table(tmp_path: Path) -> None:
     put(tmp_path, "llp", ADULT, "CL", 0.9)
-    assert markdown("llp", results=tmp_path, preset="paper").count("not run") == 72
+    assert markdown("llp", results=tmp_path, preset="paper").count("not run") == 96
 
 
 def test_report(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_report(tmp_path: Path) -> None:
     text, page = files[0].read_text(), files[1].read_text()
     assert "0.8985 ± 0.0007" in text
     assert "0.8985 ± 0.0007" in page
-    assert "1 of 72 rows have records" in text
+    assert "1 of 96 rows have records" in text
     assert page.count("data:image/svg+xml;base64,") == 4
     assert "The <code>fast</code> recipes" in page
     assert "`" not in page

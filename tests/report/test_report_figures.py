@@ -96,7 +96,15 @@ def test_loss_curve_goes_through_its_losses() -> None:
     assert float(best.attrib["x1"]) == pytest.approx(x(1), abs=0.06)
     assert "from 4 to 1" in figure.summary
     assert "from 2 to 0.5" in figure.summary
-    assert "epoch 1" in figure.summary
+    assert "Epoch 1 was kept" in figure.summary
+
+
+@pytest.mark.parametrize("step", ["round", "epoch", "penalty"])
+def test_loss_curve_names_its_steps(step: str) -> None:
+    figure = loss_curves([{step: 0, "train_loss": 1.0}, {step: 1, "val_loss": 0.5}], 1)
+    assert figure is not None
+    assert f">{step}</text>" in figure.svg
+    assert f"{step} 1 kept" in figure.svg
 
 
 def test_loss_curve_without_validation_or_with_gaps() -> None:

@@ -12,13 +12,14 @@ from report_cases import binomial_law
 import kofn
 from kofn.metrics import count_calibration
 from kofn.report import render, report_of
-from kofn.report._count_distributions import (
-    calibration,
-    count_probabilities,
-    initial_estimator,
-    some_distributions,
-)
+from kofn.report._count_distributions import calibration, count_probabilities, some_distributions
 from kofn.report._examples import _strength, is_positive
+
+# What is fitted in a moment is often no better than nothing at all.
+pytestmark = pytest.mark.filterwarnings("ignore:this fit is no better")
+
+NETWORK = kofn.Network(hidden=(8,), lr=0.02, epochs=3)
+QUICK = kofn.Network(hidden=(4,), epochs=1)
 
 Arrays = tuple[Any, Any, Any, Any]
 
@@ -40,22 +41,20 @@ def data() -> Arrays:
 @pytest.fixture(scope="module")
 def llp(data: Arrays) -> Any:
     X, _, groups, counts = data
-    return kofn.LLPClassifier(label="count", hidden=(8,), lr=0.02, epochs=3, random_state=0).fit(
-        X, counts, groups=groups
-    )
+    return kofn.LLPClassifier(NETWORK, label="count", random_state=0).fit(X, counts, groups=groups)
 
 
 @pytest.fixture(scope="module")
 def mil(data: Arrays) -> Any:
     X, _, groups, counts = data
-    return kofn.MILClassifier(hidden=(8,), lr=0.02, epochs=3, random_state=0).fit(X, counts > 0, groups=groups)
+    return kofn.MILClassifier(NETWORK, random_state=0).fit(X, counts > 0, groups=groups)
 
 
 @pytest.fixture(scope="module")
 def pu(data: Arrays) -> Any:
     X, truth, _, _ = data
     y = np.where(truth & (np.arange(len(X)) % 3 == 0), 1, -1)
-    return kofn.PUClassifier(mixture=0.2, hidden=(8,), lr=0.02, epochs=3, random_state=0).fit(X, y)
+    return kofn.PUClassifier(NETWORK, mixture=0.2, random_state=0).fit(X, y)
 
 
 def test_calibration_of_a_calibrated_model_is_flat() -> None:
@@ -121,7 +120,7 @@ def test_llp_labels_of_every_kind(data: Arrays) -> None:
     }
     found = {}
     for name, (option, y) in options.items():
-        model = kofn.LLPClassifier(hidden=(4,), epochs=1, random_state=0, **option).fit(X, y, groups=groups)
+        model = kofn.LLPClassifier(QUICK, random_state=0, **option).fit(X, y, groups=groups)
         found[name] = report_of(model, X, y, groups)
         render(found[name])
     assert found["proportion"].calibration is not None
@@ -136,7 +135,7 @@ def test_llp_labels_of_every_kind(data: Arrays) -> None:
         assert not bags.exact
         assert found[name].calibration is None
     # With the truth every one of them can be judged.
-    model = kofn.LLPClassifier(hidden=(4,), epochs=1, random_state=0, **options["noisy"][0])
+    model = kofn.LLPClassifier(QUICK, random_state=0, **options["noisy"][0])
     judged = report_of(model.fit(X, counts + 0.3, groups=groups), X, counts + 0.3, groups, truth=truth)
     assert judged.calibration is not None
 
@@ -179,9 +178,7 @@ def test_mil_rows_show_the_columns_that_matter(data: Arrays, mil: Any) -> None:
 
 def test_attention_scores_bags_by_itself(data: Arrays) -> None:
     X, _, groups, counts = data
-    model = kofn.MILClassifier(loss="attention", hidden=(4,), epochs=1, random_state=0).fit(
-        X, counts > 0, groups=groups
-    )
+    model = kofn.MILClassifier(QUICK, loss="attention", random_state=0).fit(X, counts > 0, groups=groups)
     report = report_of(model, X, counts > 0, groups)
     assert report.bags is not None
     np.testing.assert_allclose(report.bags.at_least_one, model.predict_bag_proba(X, groups)[:, 1])
@@ -226,29 +223,19 @@ def test_without_labels_there_are_still_laws(data: Arrays, llp: Any, mil: Any) -
     render(alone)
 
 
-def test_the_law_before_training_is_that_of_the_seed(data: Arrays, llp: Any) -> None:
+@pytest.mark.parametrize("learner", [kofn.Trees(rounds=5), kofn.Trees(), kofn.Linear(), kofn.Linear(l2=0.1), QUICK])
+def test_every_learner_starts_from_the_base_rate(data: Arrays, learner: Any, tmp_path: Any) -> None:
     X, _, groups, counts = data
-    model = kofn.LLPClassifier(label="count", hidden=(8,), epochs=1, random_state=0).fit(X, counts, groups=groups)
-    model.__dict__.pop("seed_", None)
-    assert initial_estimator(model) is None
-    assert all(law.before is None for law in report_of(model, X, counts, groups).distributions)
-    model.seed_ = 7
-    state = torch.random.get_rng_state()
-    fresh = initial_estimator(model)
-    assert torch.equal(torch.random.get_rng_state(), state)
-    torch.manual_seed(7)
-    expected = model._new_network((3,))
-    for one, two in zip(fresh.network_.parameters(), expected.parameters(), strict=True):
-        assert torch.equal(one, two)
-    report = report_of(model, X, counts, groups)
-    first = report.distributions[0]
-    rows = groups == first.name
-    with torch.no_grad():
-        logits = expected.eval()(torch.from_numpy(X[rows]).float()).flatten()
-    assert first.before is not None
-    np.testing.assert_allclose(first.before, count_probabilities(logits), atol=1e-6)
-    assert not np.allclose(first.before, first.after)
-    assert fresh.network_ is not model.network_
+    model = kofn.LLPClassifier(learner, label="count", random_state=0).fit(X, counts, groups=groups)
+    model.save(tmp_path / "m")
+    for one in (model, kofn.estimators.load(tmp_path / "m")):
+        report = report_of(one, X, counts, groups)
+        assert dict(report.facts)["Learner"] == type(learner).__name__.lower()
+        for law in report.distributions:
+            assert law.before is not None
+            np.testing.assert_allclose(law.before, binomial_law(len(law.before) - 1, model.rate_), atol=1e-12)
+        assert (report.history, report.best_step) == (model.history_, model.best_step_)
+        render(report)
 
 
 def test_some_laws_of_few_bags() -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from kofn.tables import TableFile, check_output, write_table
-from kofn.tables._reading import encode_table, fit_encoder, read_metadata
+from kofn.tables._reading import encode_table, learn_columns, read_metadata
 
 FRAME = pd.DataFrame({"bag": ["a", "a", "b"], "x": [1.5, 2.5, 3.5], "c": ["u", None, "v"]})
 
@@ -106,11 +106,13 @@ def test_text_deep_in_a_column_of_numbers(tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / "t.csv"
     path.write_text("x,c,b\n" + "1,007,True\n2,8,TRUE\n3,9,\n4,none,True\n")
     file = TableFile(path)
-    encoder = fit_encoder(file, ["x", "c", "b"], max_categories=10)
-    assert encoder.feature_names == ["x", "c=007", "c=8", "c=9", "c=none", "b=TRUE", "b=True", "b is missing"]
-    matrix = encode_table(file, encoder, rows=4)
-    assert (matrix[:, 1:5] == np.eye(4)).all()
-    assert (matrix[:, 5:].sum(1) == 1).all()
+    columns = learn_columns(file, ["x", "c", "b"], max_categories=10)
+    assert columns.numeric == ["x"]
+    assert columns.categories == {"c": ["007", "8", "9", "none"], "b": ["TRUE", "True"]}
+    encoded = encode_table(file, columns, rows=4)
+    assert encoded.columns is columns
+    expected = [[1, 0, 1], [2, 1, 0], [3, 2, np.nan], [4, 3, 1]]
+    np.testing.assert_array_equal(encoded.values, np.array(expected, np.float32))
 
 
 def test_side_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

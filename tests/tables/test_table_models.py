@@ -18,9 +18,14 @@ from model_file_cases import forge
 
 from kofn._model_file import read_model
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+from kofn.learners import Linear, Network, Trees
 from kofn.tables import TableModel, count_summaries, evaluate_bags, evaluate_rows, fit_table, predict_bags, predict_rows
 
-QUICK: dict[str, Any] = {"hidden": (8,), "epochs": 3, "lr": 0.05, "random_state": 0}
+NETWORK = Network(hidden=(8,), epochs=3, lr=0.05)
+QUICK: dict[str, Any] = {"learner": NETWORK, "random_state": 0}
+LEARNERS = {"trees": Trees(max_rounds=20), "linear": Linear(), "network": NETWORK}
+# What is fitted in a moment may be no better than nothing at all.
+pytestmark = pytest.mark.filterwarnings("ignore:this fit is no better")
 FEATURES = "x,colour"
 
 FITS: dict[str, tuple[Any, dict[str, Any]]] = {
@@ -37,15 +42,17 @@ MORE: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def fit(case: str, path: Path) -> TableModel:
+def fit(case: str, path: Path, learner: Any = NETWORK) -> TableModel:
     kind, options = FITS[case]
-    return fit_table(path, kind(**QUICK, **MORE.get(case, {})), features=FEATURES, **options)
+    return fit_table(path, kind(learner, random_state=0, **MORE.get(case, {})), features=FEATURES, **options)
 
 
-@pytest.mark.parametrize("case", FITS)
-def test_saved_model_predicts_as_the_one_in_memory(tmp_path: Path, case: str) -> None:
+@pytest.mark.parametrize(
+    ("case", "learner"), [*((case, "network") for case in FITS), ("count", "trees"), ("mil", "linear"), ("pu", "trees")]
+)
+def test_saved_model_predicts_as_the_one_in_memory(tmp_path: Path, case: str, learner: str) -> None:
     data = table_data.write(table_data.make_table(), tmp_path / "t.csv")
-    model = fit(case, data)
+    model = fit(case, data, LEARNERS[learner])
     model.save(tmp_path / "m")
     loaded = TableModel.load(tmp_path / "m")
     for one, name in ((model, "a"), (loaded, "b")):
@@ -58,16 +65,16 @@ def test_saved_model_predicts_as_the_one_in_memory(tmp_path: Path, case: str) ->
     assert loaded.validation == model.validation
     assert loaded.data == model.data
     assert loaded.estimator.held_out_.tolist() == model.estimator.held_out_.tolist()
-    # The estimator's own loader reads the same file, and scores the encoder's numbers alike.
+    # The estimator's own loader reads the same file, and scores a DataFrame alike.
     alone = type(model.estimator).load(tmp_path / "m")
-    numbers = model.encoder.transform(table_data.make_table(seed=3))
-    np.testing.assert_array_equal(alone.predict_proba(numbers), model.estimator.predict_proba(numbers))
+    new = table_data.make_table(seed=3)
+    np.testing.assert_array_equal(alone.predict_proba(new), model.estimator.predict_proba(new))
 
 
 def test_csv_and_parquet_give_the_same_model(tmp_path: Path) -> None:
     frame = table_data.make_table()
     models = [fit("count", table_data.write(frame, tmp_path / name)) for name in ("t.csv", "t.parquet")]
-    assert models[0].encoder.to_facts() == models[1].encoder.to_facts()
+    assert models[0].columns.to_facts() == models[1].columns.to_facts()
     assert models[0].estimator.history_ == models[1].estimator.history_
 
 
@@ -81,43 +88,66 @@ def test_bags_and_labels_are_no_features(tmp_path: Path) -> None:
     others = ["proportion", "count", "noisy", "some", "labelled", "truth"]
     model = fit_table(data, LLPClassifier(**QUICK), bag="bag", label="low,high", drop=["proportion,count", *others[2:]])
     assert model.data["columns"] == ["x", "colour"]
-    assert model.encoder.feature_names == ["x", "x is missing", "colour=green", "colour=red"]
+    assert model.columns.categories == {"colour": ["green", "red"]}
 
 
 def test_validation_is_on_held_out_bags(tmp_path: Path) -> None:
     frame = table_data.make_table()
     data = table_data.write(frame, tmp_path / "t.csv")
-    estimator = LLPClassifier(**QUICK, validation_fraction=0.1)
-    model = fit_table(data, estimator, bag="bag", label="count", features=FEATURES)
+    model = fit("count", data)
     held = set(frame["bag"].unique()[model.estimator.held_out_])
     assert len(held) == 6
     rest = table_data.write(frame[frame["bag"].isin(held)], tmp_path / "held.csv")
     again = evaluate_bags(model, rest)
     assert model.validation["on"] == "held-out data"
     assert model.validation["bags"] == again["bags"] == 6
-    for name in ("log_likelihood", "log_likelihood_baseline", "expected_count_error", "calibration_error"):
+    for name in ("log_likelihood", "expected_count_error", "calibration_error"):
         assert model.validation[name] == pytest.approx(again[name], rel=1e-6)
     best = min(entry["val_loss"] for entry in model.estimator.history_)
     assert model.validation["log_likelihood"] == pytest.approx(-best, rel=1e-5)
+
+
+@pytest.mark.parametrize("learner", ["trees", "linear"])
+def test_what_was_fitted_again_to_all_bags_is_measured_by_models_that_had_not_seen_them(
+    tmp_path: Path, learner: str
+) -> None:
+    data = table_data.write(table_data.make_table(), tmp_path / "t.csv")
+    model = fit("count", data, LEARNERS[learner])
+    assert (model.validation["on"], model.validation["bags"]) == ("held-out data", 60)
+    assert model.validation["log_likelihood"] == pytest.approx(-model.estimator.validation_loss_, rel=1e-6)
+    assert model.validation["log_likelihood"] < evaluate_bags(model, data)["log_likelihood"]  # which has seen them
+
+
+@pytest.mark.parametrize("case", ["mil", "pu"])
+def test_other_tasks_are_measured_by_models_that_had_not_seen_them(tmp_path: Path, case: str) -> None:
+    frame = table_data.make_table()
+    model = fit(case, table_data.write(frame, tmp_path / "t.csv"), Linear())
+    logits = model.estimator.held_out_logits_
+    assert not np.allclose(logits, model.estimator.decision_function(frame))
+    if case == "pu":
+        labelled = frame["labelled"].notna().to_numpy()
+        assert model.validation["recall"] == pytest.approx((logits[labelled] > 0).mean())
+        return
+    some = pd.Series(np.logaddexp(0, logits)).groupby(frame["bag"]).sum()  # -log P(S = 0)
+    right = (some > np.log(2)) == frame.groupby("bag")["some"].first()
+    assert model.validation["bag_accuracy"] == pytest.approx(right.mean())
 
 
 @pytest.mark.parametrize(("label", "rounding"), [("count", "error"), ("proportion", "error"), ("proportion", "spread")])
 def test_rows_that_are_all_alike(tmp_path: Path, label: str, rounding: str) -> None:
     frame = table_data.make_table(40)
     data = table_data.write(frame, tmp_path / "t.csv")
-    estimator = LLPClassifier(**QUICK).set_params(rounding=rounding)
+    estimator = LLPClassifier(NETWORK, rounding=rounding, random_state=0)  # type: ignore[arg-type]
     model = fit_table(data, estimator, bag="bag", label=label, features=FEATURES)
     bags = frame.groupby("bag").agg(size=("count", "size"), count=("count", "first"))
     share = bags["count"].sum() / bags["size"].sum()
     expected = scipy.stats.binom.logpmf(bags["count"], bags["size"], share).mean()
-    assert model.validation["log_likelihood_baseline"] == pytest.approx(expected, rel=1e-9)
+    assert evaluate_bags(model, data)["log_likelihood_baseline"] == pytest.approx(expected, rel=1e-9)
 
 
 def test_without_held_out_bags_training_data_are_measured(tmp_path: Path) -> None:
     data = table_data.write(table_data.make_table(40), tmp_path / "t.csv")
-    model = fit_table(
-        data, LLPClassifier(**QUICK, validation_fraction=0.0), bag="bag", label="count", features=FEATURES
-    )
+    model = fit("count", data, Trees(rounds=3))
     assert model.validation["on"] == "training data"
     assert model.validation["bags"] == 10
 
@@ -131,7 +161,7 @@ def test_predictions_beside_kept_columns(tmp_path: Path) -> None:
     assert list(out) == ["bag", "x", "probability"]
     pd.testing.assert_series_equal(out["bag"], frame["bag"])
     np.testing.assert_allclose(out["x"], frame["x"])
-    expected = model.estimator.predict_proba(model.encoder.transform(frame))[:, 1]
+    expected = model.estimator.predict_proba(frame)[:, 1]
     np.testing.assert_allclose(out["probability"], expected, rtol=1e-5)
 
 
@@ -140,7 +170,7 @@ def test_rows_are_measured_against_the_truth(tmp_path: Path) -> None:
     data = table_data.write(frame, tmp_path / "t.csv")
     model = fit("count", data)
     seen = evaluate_rows(model, data, truth="truth", positive="pos")
-    right = (model.estimator.predict(model.encoder.transform(frame)) == 1) == (frame["truth"] == "pos")
+    right = (model.estimator.predict(frame) == 1) == (frame["truth"] == "pos")
     assert seen["accuracy"] == pytest.approx(right.mean())
     assert {"auc", "f1", "balanced_accuracy", "log_loss"} <= set(seen)
 
@@ -167,7 +197,7 @@ def test_a_table_is_loaded_in_one_reading(tmp_path: Path, monkeypatch: pytest.Mo
     assert opened == [tmp_path / "m"]
 
 
-@pytest.mark.parametrize("changes", [{"encoder": ...}, {"encoder": {}}, {"encoder": 3}, {"depth": 1}, {"task": ...}])
+@pytest.mark.parametrize("changes", [{"depth": 1}, {"task": ...}])
 def test_a_forged_description_of_a_table(tmp_path: Path, changes: dict[str, Any]) -> None:
     fit("count", table_data.write(table_data.make_table(), tmp_path / "t.csv")).save(tmp_path / "m")
     facts = read_model(tmp_path / "m").facts
@@ -192,12 +222,12 @@ def test_a_table_without_a_column_of_the_model(tmp_path: Path) -> None:
 def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
     frame = table_data.make_table()
     data = table_data.write(frame, tmp_path / "t.csv")
-    options = QUICK | {"checkpoint": tmp_path / "checkpoint"}
-    fit_table(data, LLPClassifier(**options), bag="bag", label="count", features=FEATURES)
+    network = Network(hidden=(8,), epochs=3, checkpoint=tmp_path / "checkpoint")
+    fit("count", data, network)
     frame.loc[0, "x"] = 17.0
     table_data.write(frame, data)
     with pytest.raises(ValueError, match="`checkpoint` must be of the same fit; it is of another: data was"):
-        fit_table(data, LLPClassifier(**options), bag="bag", label="count", features=FEATURES)
+        fit("count", data, network)
 
 
 def enumerated(probs: list[float]) -> list[float]:

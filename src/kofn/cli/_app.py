@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
 
 PLAIN: dict[str, Any] = {"rich_markup_mode": None, "no_args_is_help": True, "pretty_exceptions_enable": False}
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with what to tell the user."""
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command as Ctrl-C does, with a status of its own."""
 
 
 class Commands(TyperGroup):
-    """Commands whose errors are one line on stderr: 2 for bad input, 130 for Ctrl-C; no traceback.
+    """Commands whose errors are one line on stderr: 2 for bad input, 130 for Ctrl-C, 143 for SIGTERM.
 
-    With KOFN_TRACEBACK=1 in the environment the traceback is shown.
+    With KOFN_TRACEBACK=1 in the environment the traceback is shown, else none.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -29,13 +32,27 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            typer.echo(f"kofn: interrupted. {error}".rstrip(), err=True)
-            raise typer.Exit(INTERRUPTED) from None
+            ended = isinstance(error, Terminated)
+            typer.echo(f"kofn: {'terminated' if ended else 'interrupted'}. {error}".rstrip(), err=True)
+            raise typer.Exit(TERMINATED if ended else INTERRUPTED) from None
         except (ValueError, OSError, ImportError) as error:
             if os.environ.get("KOFN_TRACEBACK"):
                 raise
             typer.echo(f"kofn: {' '.join(str(error).split())}", err=True)
             raise typer.Exit(BAD_INPUT) from None
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Warnings of a fit become lines on stderr, after all else, without the line of the source."""
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.filterwarnings("always", "this fit is no better")
+            yield
+    finally:
+        for warning in caught:
+            typer.echo(f"kofn: warning: {' '.join(str(warning.message).split())}", err=True)
 
 
 def as_json(document: Any) -> None:

@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from kofn.cli import (
+    _cv_command,
     _data_command,
     _demo_command,
     _evaluate_command,
     _fit_command,
     _info_command,
+    _learners_command,
     _predict_command,
     _report_command,
     _reproduce_command,
@@ -26,6 +28,8 @@ app = typer.Typer(
     **PLAIN,
 )
 app.add_typer(_fit_command.app, name="fit")
+app.add_typer(_cv_command.app, name="cv")
+app.command("learners")(_learners_command.learners)
 app.command("predict")(_predict_command.predict)
 app.command("evaluate")(_evaluate_command.evaluate)
 app.command("info")(_info_command.info)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,52 +11,59 @@ import typer
 
 from kofn.cli import _options as options
 from kofn.cli._app import as_json
+from kofn.cli._option_groups import Settings, Talk, takes
 
 _MODELS = ("llp", "mil", "pu")  # files of the three tasks
 
 
-def demo(
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """What is fitted, and where it goes."""
+
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the page and the models.")
-    ] = Path("kofn-demo"),
-    epochs: Annotated[int, typer.Option(help="Epochs of each fit.", min=1)] = 100,
-    seed: options.Seed = 0,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+    ] = Path("kofn-demo")
+    learner: options.Learner = "auto"
+
+
+@takes(Demo, Settings, Talk)
+def demo(demo: Demo, settings: Settings, talk: Talk) -> None:
     """Learn from proportions, from "at least one" and from unlabelled digits; beside baselines and full supervision.
 
     \b
     Example:
       kofn demo
     """  # noqa: D301  # \b keeps the lines of the example
-    start = time.monotonic()
-    output.mkdir(parents=True, exist_ok=True)
     from rich.console import Console
     from rich.progress import Progress
 
-    from kofn import demo as digits_demo
+    from kofn import demo as digits
+    from kofn.cli._learner_options import chosen_learners, make_learners
     from kofn.report import write
     from kofn.tables import check_model_target
 
+    start = time.monotonic()
+    output = demo.output
+    (name,) = chosen_learners([demo.learner], "count")
+    learner = make_learners([name], settings.settings or ())[name]
+    output.mkdir(parents=True, exist_ok=True)
     for name in _MODELS:
         check_model_target(output / name)  # before a minute of training, not after it
-    progress = Console(stderr=True, quiet=quiet)
-    runs = list(digits_demo.fits(seed=seed, epochs=epochs))
+    runs = list(digits.fits(learner, seed=settings.seed))
     done = []
-    with Progress(console=progress, transient=True) as bar:
+    with Progress(console=Console(stderr=True, quiet=talk.quiet), transient=True) as bar:
         task = bar.add_task("digits", total=len(runs))
         for run in runs:
             done.append(run())
-            bar.update(task, advance=1, description=f"{done[-1].method}: {digits_demo.TASKS[done[-1].task]}")
+            bar.update(task, advance=1, description=f"{done[-1].method}: {digits.TASKS[done[-1].task]}")
     page = output / "report.html"
-    write(digits_demo.report(done, seed=seed), page)
+    write(digits.report(done, seed=settings.seed), page)
     for fit in done:
         if fit.method == "count loss":
             fit.model.save(output / _MODELS[fit.task])
-    compared = digits_demo.compare(done)
+    compared = digits.compare(done)
     seconds = time.monotonic() - start
-    if json:
+    if talk.json:
         rows = {method.name: list(method.scores) for method in compared.methods}
         as_json({"measure": compared.measure, "tasks": list(compared.tasks), "methods": rows, "seconds": seconds})
         return

@@ -29,22 +29,30 @@ def info(model: options.Model, json: options.Json = False) -> None:
 
 def facts(model: Any, path: Path) -> dict[str, Any]:
     """All about a model, for machines."""
+    from kofn.cli._learner_options import options_of
+    from kofn.estimators._saving import NOT_KEPT, learner_of
+
     estimator = model.estimator
+    learner = learner_of(estimator)
+    name = type(learner).__name__.lower()
     return {
         "model": str(path),
         "task": model.task,
+        "learner": name,
+        "options": {key: getattr(learner, key) for key in options_of(name) if key not in NOT_KEPT},
         "loss": estimator.loss,
         "label_kind": getattr(estimator, "label", None),
         "bag": model.bag,
         "labels": model.labels,
         "positive": model.positive,
         "data": model.data,
-        "features": model.encoder.feature_names,
-        "numeric": model.encoder.numeric,
-        "categorical": model.encoder.categorical,
-        "epochs": len(estimator.history_),
-        "best_epoch": estimator.best_epoch_,
+        "numeric": model.columns.numeric,
+        "categorical": list(model.columns.categories),
+        "steps": len(estimator.history_),
+        "best_step": estimator.best_step_,
         "history": estimator.history_,
+        "validation_loss": estimator.validation_loss_,
+        "baselines": estimator.baselines_,
         "validation": model.validation,
         "seconds": model.seconds,
     }

@@ -1,55 +1,50 @@
-"""Progress on stderr while a model trains, and what to do when it is cut off."""
+"""Progress on stderr while a model is learned: one line on a terminal, nothing elsewhere."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
-from lightning.pytorch import Callback, LightningModule, Trainer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-NAMES = {"training loss": "train_loss", "validation loss": "val_loss"}
+LOSSES = {"train_loss": "training loss", "val_loss": "validation loss"}
+NONE: Mapping[str, float] = MappingProxyType({})
 
 
-class RichProgress(Callback):
-    """A bar of epochs with losses and the time left; it also notes whether training was interrupted.
+class Bar:
+    """A line with what is being done, how far it is and the losses; called as learners call their `progress`.
 
     Args:
-        console: of stderr; on a file or pipe nothing is drawn.
+        console: of rich.
     """
 
-    def __init__(self, console: Console) -> None:
-        self.interrupted = False
-        self._bar = Progress(
-            TextColumn("epoch"),
-            MofNCompleteColumn(),
-            BarColumn(),
-            TextColumn("{task.fields[losses]}"),
-            TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        )
-        self._task: Any = None
+    def __init__(self, console: Any) -> None:
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._task = self._bar.add_task("fit", total=trainer.max_epochs, completed=trainer.current_epoch, losses="")
-        self._bar.start()
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[losses]}"))
+        self.lines = Progress(SpinnerColumn(), *columns, TimeRemainingColumn(), console=console, transient=True)
+        self._what = ""
+        self._task = self.lines.add_task("", total=None, losses="")
 
-    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        # The module writes its history after all callbacks have seen the end of an epoch.
-        history: Any = pl_module.history
-        if history:
-            shown = [f"{name} {history[-1][key]:.4f}" for name, key in NAMES.items() if key in history[-1]]
-            self._bar.update(self._task, losses=", ".join(shown))
+    def __call__(self, what: str, step: int = -1, of: int | None = None, losses: Mapping[str, float] = NONE) -> None:
+        """Show a stage, or with its number a step of one; steps are counted from 0."""
+        if what != self._what:
+            self._what = what
+            self.lines.reset(self._task)
+        shown = ", ".join(f"{words} {losses[name]:.4f}" for name, words in LOSSES.items() if name in losses)
+        counted = "" if of is None else f" {step + 1}/{of}"
+        self.lines.update(self._task, description=what + counted, total=of, completed=step + 1, losses=shown)
 
-    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        part = (batch_idx + 1) / trainer.num_training_batches
-        self._bar.update(self._task, completed=trainer.current_epoch + part)
 
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._bar.stop()
+@contextmanager
+def progress(*, quiet: bool) -> Iterator[Callable[..., None] | None]:
+    """A bar while something is done; None where nobody would see it."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
 
-    def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
-        self._bar.stop()
-        self.interrupted = isinstance(exception, KeyboardInterrupt)
+    bar = Bar(Console(stderr=True))
+    with bar.lines:
+        yield bar

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +18,27 @@ def show_fit(model: Any, path: Path) -> None:
 
 def show_model(model: Any, path: Path) -> None:
     """What a model is and how good it was on validation data."""
-    data, encoder = model.data, model.encoder
+    from kofn.estimators._saving import learner_of
+
+    data, columns, estimator = model.data, model.columns, model.estimator
     sizes = data.get("sizes")
     spread = "" if not sizes else f" of {sizes[0]}" if sizes[0] == sizes[1] else f" of {sizes[0]} to {sizes[1]}"
     bags = f", {data['bags']:,} bags{spread}" if data.get("bags") else ""
-    kinds = f"{_named(encoder.numeric, 'numeric')}; {_named(encoder.categorical, 'text')}"
-    typer.echo(f"model      {path}: {model.task}, loss {model.estimator.loss}, trained in {model.seconds:.1f} s")
+    kinds = f"{_named(columns.numeric, 'numeric')}; {_named(list(columns.categories), 'text')}"
+    learner = type(learner_of(estimator)).__name__.lower()
+    typer.echo(f"model      {path}: {model.task}, {learner}, loss {estimator.loss}, trained in {model.seconds:.1f} s")
     typer.echo(f"data       {data['file']}: {data['rows']:,} rows{bags}")
-    typer.echo(f"features   {len(encoder.feature_names)} from {len(encoder.columns)} columns ({kinds})")
+    typer.echo(f"features   {len(columns.names)} columns ({kinds})")
     typer.echo(f"label      {', '.join(model.labels)}{_label_kind(model)}")
-    _show_curve(model.estimator)
-    counted = (
-        f"{model.validation['bags']:,} bags" if "bags" in model.validation else f"{model.validation['rows']:,} rows"
-    )
-    typer.echo(f"\nmeasured on {model.validation['on']}, {counted}")
-    show_measures(model.validation)
-
-
-def _named(columns: list[str], kind: str) -> str:
-    """How many columns of a kind there are, and the first of them: an identifier among the numbers is seen here."""
-    first = ", ".join(columns[:6]) + (", ..." if len(columns) > 6 else "")
-    return f"{len(columns)} {kind}: {first}" if columns else f"0 {kind}"
+    _show_curve(estimator)
+    found = model.validation
+    counted = f"{found['bags']:,} bags" if "bags" in found else f"{found['rows']:,} rows"
+    typer.echo(f"\nmeasured on {found['on']}, {counted}")
+    if estimator.validation_loss_ is not None:
+        _line("loss", estimator.validation_loss_)
+        for name, loss in estimator.baselines_.items():
+            _line(f"loss of the baseline: {name}", loss)
+    show_measures(found)
 
 
 def show_measures(measures: Mapping[str, Any]) -> None:
@@ -47,7 +47,47 @@ def show_measures(measures: Mapping[str, Any]) -> None:
 
     for name, words in MEASURE_NAMES.items():
         if name in measures:
-            typer.echo(f"  {words:<36}{measures[name]:>10.4f}")
+            _line(words, measures[name])
+
+
+class FoldTable:
+    """Folds as they come, a line each, then their mean and spread."""
+
+    def __init__(self) -> None:
+        self._columns: list[tuple[str, str]] = []  # a method and a measure
+
+    def fold(self, number: int, measures: Mapping[str, Mapping[str, float]]) -> None:
+        """The line of a fold, and before the first the heading."""
+        if not self._columns:
+            self._columns = [(name, "loss") for name in measures]
+            self._columns += [(name, "bag_auc") for name, found in measures.items() if "bag_accuracy" in found]
+            names = [f"{name}{'' if measure == 'loss' else ' AUC'}" for name, measure in self._columns]
+            typer.echo("mean loss of held-out bags" + (", and AUC of bags" if len(names) > len(measures) else ""))
+            self._row("fold", names)
+        self._row(str(number + 1), (_number(measures[name].get(measure)) for name, measure in self._columns))
+
+    def summary(self, found: Mapping[str, Any]) -> None:
+        """The last lines."""
+        for word in ("mean", "spread"):
+            means = (found["summary"][name].get(measure, {}) for name, measure in self._columns)
+            self._row(word, (_number(mean.get(word)) for mean in means))
+
+    def _row(self, first: str, cells: Iterable[str]) -> None:
+        typer.echo(f"{first:<8}" + "".join(f"{cell:>14}" for cell in cells))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None or value != value else f"{value:.4f}"
+
+
+def _line(words: str, value: float) -> None:
+    typer.echo(f"  {words:<36}{value:>10.4f}")
+
+
+def _named(columns: list[str], kind: str) -> str:
+    """How many columns of a kind there are, and the first of them: an identifier among the numbers is seen here."""
+    first = ", ".join(columns[:6]) + (", ..." if len(columns) > 6 else "")
+    return f"{len(columns)} {kind}: {first}" if columns else f"0 {kind}"
 
 
 def _label_kind(model: Any) -> str:
@@ -59,12 +99,16 @@ def _label_kind(model: Any) -> str:
 
 def _show_curve(estimator: Any) -> None:
     """The training curve in at most eight lines: first, last, best, and some between."""
+    from kofn.learners._learner import step_name
+
     history = estimator.history_
-    typer.echo("\nepoch   training loss   validation loss")
+    if not history:  # a linear model with a given penalty has no steps to choose from
+        return
+    typer.echo(f"\n{step_name(history):<8}training loss   validation loss")
+    best = estimator.best_step_
     steps = {round(i * (len(history) - 1) / 6) for i in range(7)}
-    best = next((i for i, entry in enumerate(history) if entry["epoch"] == estimator.best_epoch_), None)
-    for place in sorted(steps | ({best} if best is not None else set())):
+    for place in sorted(steps if best is None else steps | {best}):
         entry = history[place]
-        valid = f"{entry['val_loss']:>18.4f}" if "val_loss" in entry else f"{'-':>18}"
-        mark = "  kept" if place == best else ""
-        typer.echo(f"{entry['epoch'] + 1:>5}{entry['train_loss']:>16.4f}{valid}{mark}")
+        losses = (_number(entry.get(name)) for name in ("train_loss", "val_loss"))
+        step = f"{entry['l2']:g}" if "l2" in entry else str(place + 1)
+        typer.echo("{:<8}{:>13}{:>18}".format(step, *losses) + ("  kept" if place == best else ""))

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from kofn.learners import BagObjective, PooledObjective, Problem, PUProblem
+from kofn.bags import Bags
+from kofn.learners import BagObjective, Objective, PooledObjective, Problem, PUProblem
 from kofn.learners._design import Design
 from kofn.learners._splits import Split
 
@@ -48,7 +49,10 @@ def _baseline_losses(problem: Problem, splits: Sequence[Split]) -> dict[str, flo
         found[BAG_MEANS] = []
     for train_units, held_units in splits:
         train, held = problem.take(train_units), problem.take(held_units)
-        found[NO_FEATURES].append(_loss(held, _base_rate(problem, len(held.bags))))
+        without = losses_without_features(
+            held.objective, held.labels, held.bags, problem.rate, pooled=held.pooling is not None
+        )
+        found[NO_FEATURES].append(float(held.mean(without)))
         if table is not None:
             if isinstance(train, PUProblem) and isinstance(held, PUProblem):
                 found[BAG_MEANS].append(_labelled_against_unlabelled(table, train, held))
@@ -56,6 +60,22 @@ def _baseline_losses(problem: Problem, splits: Sequence[Split]) -> dict[str, flo
                 found[BAG_MEANS].append(_loss(held, _predicted(table, problem, train_units, held_units)))
         weights.append(float(held.bag_weights.sum()))
     return {name: float(np.average(losses, weights=weights)) for name, losses in found.items()}
+
+
+def losses_without_features(
+    objective: Objective, labels: Tensor, bags: Bags, rate: float, *, pooled: bool = False
+) -> Tensor:
+    """Losses (b,) of bags of which every instance (of a pooled loss, every bag) has the base rate.
+
+    Examples:
+        >>> import torch, kofn
+        >>> from kofn.learners import CountObjective
+        >>> bags = kofn.Bags.from_sizes([2, 1])
+        >>> losses_without_features(CountObjective(), torch.tensor([1, 0]), bags, 0.5).neg().exp()
+        tensor([0.5000, 0.5000], dtype=torch.float64)
+    """
+    entries = len(bags) if pooled else len(bags.index)
+    return objective(torch.full((entries,), rate, dtype=torch.float64).logit(), labels, bags.offsets)
 
 
 def _bag_features(problem: Problem) -> NDArray[np.float64]:
@@ -71,17 +91,18 @@ def _predicted(table: NDArray[np.float64], problem: Problem, train: Tensor, held
     train = train[:MOST]
     sizes = problem.bags.sizes[held].double()
     y = problem.proportions[train].double().numpy()
+    known, unknown = table[train.numpy()], table[held.numpy()]  # a tensor of one position would be taken for a number
     objective = problem.objective
     if not isinstance(objective, (BagObjective, PooledObjective)):
-        share = torch.from_numpy(RidgeCV(alphas=np.logspace(-1, 5, 13)).fit(table[train], y).predict(table[held]))
+        share = torch.from_numpy(RidgeCV(alphas=np.logspace(-1, 5, 13)).fit(known, y).predict(unknown))
         # Nearer to 0 or 1 than half an instance nobody knows a bag.
         return torch.logit(torch.clamp(share, 0.5 / (sizes + 1), 1 - 0.5 / (sizes + 1)))
     if len(np.unique(y)) < 2:
         return _base_rate(problem, len(held))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it did not converge is no matter here
-        model = LogisticRegression(max_iter=200).fit(table[train], y)
-    bag = torch.from_numpy(model.decision_function(table[held])).double()
+        model = LogisticRegression(max_iter=200).fit(known, y)
+    bag = torch.from_numpy(model.decision_function(unknown)).double()
     if isinstance(objective, PooledObjective) or objective.pool is not None:
         return bag  # of equal instances every pool is one of them
     # P(S >= 1) = 1 - (1 - p)^n, so with t = -log P(S = 0) / n the odds p / (1 - p) are e^t - 1.
@@ -98,7 +119,7 @@ def _labelled_against_unlabelled(table: NDArray[np.float64], train: PUProblem, h
         return float("nan")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = LogisticRegression(max_iter=200).fit(table[rows], y)
+        model = LogisticRegression(max_iter=200).fit(table[rows.numpy()], y)
     scores = torch.from_numpy(model.decision_function(table)).double()
     unlabelled = scores[train.chosen[~train.labeled[train.chosen]]]
     shift = brentq(lambda b: float(torch.sigmoid(unlabelled + b).mean()) - train.rate, -100.0, 100.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -23,7 +24,7 @@ from kofn.estimators._baselines import NO_FEATURES, baseline_losses
 from kofn.estimators._columns import Columns, EncodedTable, Floats, has_categories
 from kofn.estimators._row_labels import Array, as_array, bags_of, rows_of
 from kofn.estimators._saving import load, save
-from kofn.learners import Fitted, Learner, Linear, Network, Problem, Progress, Trees
+from kofn.learners import Fitted, Learner, Linear, Network, Problem, Progress, PUProblem, Trees
 from kofn.learners._network import FittedNetwork
 from kofn.learners._trees import FittedTrees
 
@@ -96,7 +97,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         check_is_fitted(self)
         if not isinstance(self.fitted_, FittedTrees):
             raise AttributeError("feature_importances_ are those of trees; this model has none.")
-        return self.fitted_.importances
+        return self.fitted_.importances(self.n_features_in_)
 
     @property
     def network_(self) -> nn.Module:
@@ -139,14 +140,20 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _fit(self: Self, problem: Problem, classes: Array, seed: int) -> Self:
         """Let the learner make the problem's loss small, and keep what became of it."""
+        rows = len(problem.instances)
+        bags, used, problem = _used(problem)
         fitted = self._learner(problem).fit(problem, seed=seed, progress=self.progress)
         self.classes_, self.seed_ = classes, seed
         self.fitted_ = fitted
+        self.rate_ = problem.rate
         self.instance_shape_ = problem.instances.shape[1:]
         self.history_, self.best_step_ = fitted.history, fitted.best
-        held = [held.numpy() for _, held in fitted.splits]
+        held = [bags[held].numpy() for _, held in fitted.splits]
         self.held_out_ = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *held]))
         self.held_out_logits_ = fitted.held_out_logits
+        if fitted.held_out_logits is not None and len(used) < rows:
+            self.held_out_logits_ = np.full(rows, np.nan)
+            self.held_out_logits_[used.numpy()] = fitted.held_out_logits
         self.validation_loss_ = fitted.validation_loss
         self.baselines_ = baseline_losses(problem, fitted.splits)
         if self.validation_loss_ is not None and self.validation_loss_ >= self.baselines_[NO_FEATURES]:
@@ -167,7 +174,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         if isinstance(learner, nn.Module):
             return Network(learner)
         if learner == "auto":
-            return Trees() if problem.instances.ndim == 2 and problem.pooling is None else Network()
+            learner = auto_learner(is_table=problem.instances.ndim == 2, pools=problem.pooling is not None)
         if isinstance(learner, str) and learner in LEARNERS:
             return LEARNERS[learner]()
         raise ValueError(
@@ -217,6 +224,11 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return {} if self.columns_ is None else {"categories": self.columns_.category_counts}
 
     def _seed(self) -> int:
+        if getattr(self.learner, "checkpoint", None) is not None and not isinstance(self.random_state, Integral):
+            raise ValueError(
+                f"`random_state` must be an int with `checkpoint`, or the next fit would be another and could not go on "
+                f"from it; got {self.random_state!r}."
+            )
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _bag_logits(self, X: Any, groups: Any, copies: Any = None) -> tuple[Tensor, Bags]:
@@ -235,9 +247,25 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return tags
 
 
+def auto_learner(*, is_table: bool, pools: bool) -> str:
+    """The learner that "auto" is: trees for tables, a network for images and for a loss that pools in a network."""
+    return "trees" if is_table and not pools else "network"
+
+
 def _allowed(X: Any) -> Any:
     """Missing values are allowed in tables, not in images."""
     return "allow-nan" if getattr(X, "ndim", 2) == 2 else True
+
+
+def _used(problem: Problem) -> tuple[Tensor, Tensor, Problem]:
+    """Bags that have a weight, rows that lie in them, and the problem of these alone: the others are as if absent."""
+    units = torch.arange(len(problem.strata))
+    if isinstance(problem, PUProblem):  # deals all rows
+        return units, torch.arange(len(problem.instances)), problem
+    if problem.weight is not None:
+        units = problem.weight.nonzero().flatten()
+        problem = problem if len(units) == len(problem.bags) else problem.take(units)
+    return units, *problem.compact()
 
 
 def posteriors(objective: Any, logits: Tensor, labels: Tensor, bags: Bags) -> Tensor:

@@ -68,6 +68,7 @@ class LLPClassifier(CountClassifier):
     Attributes:
         classes_: the two classes; the second is positive.
         fitted_: what the learner made.
+        rate_: the base rate: the probability of a positive before anything is learned.
         history_: a dict for each step of the learner: train_loss, val_loss.
         best_step_: the step that was taken, None where nothing was held out.
         held_out_: (k,) bags that were validated on, by the order in which they first appear.
@@ -139,13 +140,21 @@ class LLPClassifier(CountClassifier):
             ValueError: a group with two different labels; a label that its bag cannot have; NaN in y; a network that
                 does not take the instances; options out of range.
         """
+        return self._fit(*self._problem(X, y, groups, copies, bag_weight), self._seed())
+
+    def _problem(
+        self, X: Any, y: Any, groups: Any, copies: Any = None, bag_weight: Any = None
+    ) -> tuple[Problem, Array]:
+        """What a learner is given, and the two classes; arguments as for `fit`."""
         self._check_options()
         instances, labels = self._check_training(X, y, multi_output=self.label == "interval")
         bags = bags_of(groups, len(instances), copies)
         classes, stated, objective, counts = self._statement(labels, bags)
         shares = (counts / bags.sizes).clamp(0.0, 1.0)
-        rate = float((shares * bags.sizes).sum() / bags.sizes.sum())
-        half = 0.5 / len(bags.index)  # a rate that is 0 or 1 is only known to be near it
+        weight = bag_weights(bag_weight, bags, len(instances), name="bag_weight")
+        times = bags.sizes if weight is None else bags.sizes * weight
+        rate = float((shares * times).sum() / times.sum())
+        half = 0.5 / float(bags.sizes[times > 0].sum())  # a rate that is 0 or 1 is only known to be near it
         problem = Problem(
             instances=instances,
             bags=bags,
@@ -153,10 +162,10 @@ class LLPClassifier(CountClassifier):
             objective=self._objective(objective),
             rate=min(max(rate, half), 1 - half),
             proportions=shares,
-            weight=bag_weights(bag_weight, bags, len(instances), name="bag_weight"),
+            weight=weight,
             **self._problem_of_table(),
         )
-        return self._fit(problem, classes, self._seed())
+        return problem, classes
 
     def posterior_proba(self, X: Any, y: Any, groups: Any = None) -> NDArray[np.float64]:
         """Probability of each instance to be of each class, given what is known of its bag: P(y_i | label of the bag).

@@ -108,28 +108,34 @@ class MILClassifier(CountClassifier):
         Raises:
             ValueError: a group with two different labels; more than two classes.
         """
+        return self._fit(*self._problem(X, y, groups, bag_weight), self._seed())
+
+    def _problem(self, X: Any, y: Any, groups: Any, bag_weight: Any = None) -> tuple[Problem, Array]:
+        """What a learner is given, and the two classes; arguments as for `fit`."""
         self._check_options()
         instances, labels = self._check_training(X, y)
         classes, positive = two_classes(labels)
         bags = bags_of(groups, len(instances))
         bag_labels = bags.common(positive, name="y")
-        half = 0.5 / len(bags)  # a share that is 0 or 1 is only known to be near it
-        share = min(max(float(bag_labels.double().mean()), half), 1 - half)
+        weight = bag_weights(bag_weight, bags, len(instances), name="bag_weight")
+        times = torch.ones(len(bags), dtype=torch.float64) if weight is None else weight
+        half = 0.5 / int((times > 0).sum())  # a share that is 0 or 1 is only known to be near it
+        share = min(max(float((bag_labels * times).sum() / times.sum()), half), 1 - half)
         pools = self.loss in ATTENTION
         problem = Problem(
             instances=instances,
             bags=bags,
             labels=bag_labels,
-            objective=self._objective(bag_labels),
+            objective=self._objective(bag_labels, times),
             # The rate that makes an average bag right; a pooled prediction is the bag's own.
-            rate=base_rate(bags.sizes, share) if self.loss == "count" else share,
+            rate=base_rate(bags.sizes, share, times) if self.loss == "count" else share,
             proportions=bag_labels.double(),
-            weight=bag_weights(bag_weight, bags, len(instances), name="bag_weight"),
+            weight=weight,
             rule=ByLossAndError() if pools else ByLoss(),
             pooling=cast(Pooling, self.loss) if pools else None,
             **self._problem_of_table(),
         )
-        return self._fit(problem, classes, self._seed())
+        return problem, classes
 
     def predict_bag_proba(self, X: Any, groups: Any, copies: Any = None) -> NDArray[np.float64]:
         """Probability of each bag to have no positive instance, and at least one, by the distribution of its count.
@@ -205,10 +211,10 @@ class MILClassifier(CountClassifier):
         else:
             _require.number("positive_weight", self.positive_weight, low=0)
 
-    def _objective(self, labels: Tensor) -> Objective:
+    def _objective(self, labels: Tensor, times: Tensor) -> Objective:
         if self.positive_weight == "balanced":
-            positives = max(int(labels.sum()), 1)
-            weight = max(len(labels) - positives, 1) / positives
+            positives = float((labels * times).sum())
+            weight = ((float(times.sum()) - positives) or 1.0) / (positives or 1.0)
         else:
             weight = float(self.positive_weight)
         if self.loss in ATTENTION:

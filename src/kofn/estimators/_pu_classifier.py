@@ -10,7 +10,7 @@ from torch import nn
 
 from kofn import _require
 from kofn.estimators._count_classifier import CountClassifier
-from kofn.estimators._row_labels import two_classes
+from kofn.estimators._row_labels import Array, two_classes
 from kofn.learners import ByLoss, ByPrior, Learner, Progress, PUObjective, PUProblem
 from kofn.learners._objectives import PULossName
 from kofn.losses import mixture_proportion
@@ -94,6 +94,14 @@ class PUClassifier(CountClassifier):
         Raises:
             ValueError: neither `prior` nor `mixture`, or both; one class only.
         """
+        seed = self._seed()
+        problem, classes, mixture = self._problem(X, y, seed)
+        self._fit(problem, classes, seed)
+        self.mixture_ = mixture
+        return self
+
+    def _problem(self, X: Any, y: Any, seed: int) -> tuple[PUProblem, Array, float]:
+        """What a learner is given, the two classes and the mixture; arguments as for `fit`."""
         self._check_options()
         instances, labels = self._check_training(X, y)
         classes, kind = two_classes(labels)
@@ -105,7 +113,6 @@ class PUClassifier(CountClassifier):
             )
         mixture = self._mixture(float(labeled.double().mean()))
         unlabeled = int((~labeled).sum())
-        seed = self._seed()
         half = 0.5 / len(labeled)
         problem = PUProblem.of(
             labeled,
@@ -117,9 +124,7 @@ class PUClassifier(CountClassifier):
             rule=ByPrior(mixture) if self.stopping == "prior" else ByLoss(),
             **self._problem_of_table(),
         )
-        self._fit(problem, classes, seed)
-        self.mixture_ = mixture
-        return self
+        return problem, classes, mixture
 
     def _check_options(self) -> None:
         super()._check_options()

@@ -156,24 +156,24 @@ def _repeated(bags: Bags, rows: int, copies: Any) -> Bags:
     return Bags(index, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]), names=bags.names)
 
 
-def base_rate(sizes: Tensor, positive: float) -> float:
+def base_rate(sizes: Tensor, positive: float, weight: Tensor) -> float:
     """The rate p at which independent instances make a share of the bags positive, above 0 and below 1.
 
-        mean over bags of (1 - p)^n = 1 - share of positive bags = r
+        mean over bags, by weight, of (1 - p)^n = 1 - share of positive bags = r
 
     With p = 1 - e^-t the left side is the mean of e^-nt, which falls in t: it is e^-nt of some n between the smallest
     and the largest bag, so that t lies between -log(r) / n of these two.
 
     Examples:
         >>> import torch
-        >>> rate = base_rate(torch.full((10,), 100), 0.5)
+        >>> rate = base_rate(torch.full((10,), 100), 0.5, torch.ones(10))
         >>> round(rate, 6), round(1 - 0.5 ** (1 / 100), 6)
         (0.006908, 0.006908)
     """
     negative = 1 - positive
-    n = sizes.double()
+    n, share = sizes[weight > 0].double(), (weight[weight > 0] / weight.sum()).double()
     low, high = -log(negative) / float(n.max()), -log(negative) / float(n.min())
-    t = low if low == high else brentq(lambda t: float(torch.exp(-n * t).mean()) - negative, low, high)
+    t = low if low == high else brentq(lambda t: float((share * torch.exp(-n * t)).sum()) - negative, low, high)
     return -expm1(-t)
 
 
@@ -184,4 +184,6 @@ def bag_weights(weight: Any, bags: Bags, rows: int, *, name: str) -> Tensor | No
     weights = bags.common(numbers(rows_of(weight, rows, name=name)), name=name)
     if not bool((weights >= 0).all()) or not bool((weights > 0).any()):
         raise ValueError(f"`{name}` must be at least 0, and above 0 for some bag; got {float(weights.min()):g}.")
+    if bool(weights.isinf().any()):
+        raise ValueError(f"`{name}` must be finite; got inf. Leave out what is not to count.")
     return weights

@@ -34,6 +34,7 @@ def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) 
         "feature_names_in": to_json(getattr(estimator, "feature_names_in_", None)),
         "instance_shape": to_json(estimator.instance_shape_),
         "seed": estimator.seed_,
+        "rate": estimator.rate_,
         "history": estimator.history_,
         "best_step": estimator.best_step_,
         "validation_loss": estimator.validation_loss_,
@@ -83,6 +84,7 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     estimator.classes_ = np.array(facts["classes"], dtype=dtype)
     estimator.columns_ = None if facts["columns"] is None else Columns.from_facts(facts["columns"])
     estimator.instance_shape_, estimator.seed_ = tuple(facts["instance_shape"]), facts["seed"]
+    estimator.rate_ = float(facts["rate"])
     estimator.history_, estimator.best_step_ = facts["history"], facts["best_step"]
     estimator.validation_loss_, estimator.baselines_ = facts["validation_loss"], facts["baselines"]
     estimator.n_features_in_ = facts["n_features_in"]

@@ -15,7 +15,7 @@ TABLES = ("llp", "mil", "mil-instance", "mil-small", "colon", "pu", "figures")
 PRESETS = ("fast", "paper")
 SEEDS = {"llp": 5, "mil": 3, "mil-instance": 3, "mil-small": 3, "colon": 5, "pu": 3, "figures": 1}
 METHODS = {
-    "llp": ("CL", "PL", "LMMCM"),
+    "llp": ("CL", "CL-trees", "PL", "LMMCM"),  # trees with the count loss are ours alone
     "mil": ("CL", "Attention", "Gated Attention"),
     "mil-instance": ("CL", "Instance-Max"),
     "mil-small": ("CL", "Attention", "Gated Attention"),
@@ -101,7 +101,10 @@ def cells(table: str) -> list[Cell]:
     """
     _require.option("table", table, TABLES)
     if table == "llp":
-        return _by_column(table, "bag_size", BAG_SIZES, auc=_published.LLP)
+        found = _by_column(table, "bag_size", BAG_SIZES, auc=_published.LLP)
+        return [
+            each for cl in found for each in ([cl, Cell(table, cl.cell, "CL-trees")] if cl.method == "CL" else [cl])
+        ]
     if table == "mil":
         return _by_column(table, "bags", BAGS, auc_rounded=_published.MIL)
     if table == "mil-instance":
@@ -162,7 +165,7 @@ def runs(
     Examples:
         >>> from kofn.experiments import runs
         >>> [run.name for run in runs("llp", only=["data=magic", "bag_size=8", "setting=[0,1]"], seeds=1)]
-        ['magic_0-1_8_PL_fast_0', 'magic_0-1_8_LMMCM_fast_0', 'magic_0-1_8_CL_fast_0']
+        ['magic_0-1_8_PL_fast_0', 'magic_0-1_8_LMMCM_fast_0', 'magic_0-1_8_CL_fast_0', 'magic_0-1_8_CL-trees_fast_0']
     """
     _require.option("preset", preset, PRESETS)
     number = SEEDS[table] if table in SEEDS and seeds is None else seeds

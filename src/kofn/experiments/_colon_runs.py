@@ -14,7 +14,7 @@ from kofn import _require, datasets, models
 from kofn.bags import Bags
 from kofn.experiments._cells import FOLDS
 from kofn.experiments._outcome import Outcome, compute_metrics
-from kofn.experiments._recipes import Recipe
+from kofn.experiments._recipes import Recipe, split_recipe
 
 LEFT_OUT = "img76"  # the paper uses 99 images of 100; see `kofn.datasets.load_colon`
 METRICS = ("accuracy", "auc", "auc_rounded", "f1", "precision", "recall")
@@ -32,8 +32,9 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     selection = _require.package("sklearn.model_selection", extra="train")
     folds = selection.StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     train, test = list(folds.split(np.zeros(len(labels)), labels.numpy()))[cell["fold"]]
-    network = partial(augmented, recipe["module"])  # a factory: the estimator makes it from its seed
-    model = MILClassifier(network, random_state=seed, **{k: v for k, v in recipe.items() if k != "module"})
+    # A factory: the network is made from the estimator's seed.
+    network, options = split_recipe(recipe | {"module": partial(augmented, recipe["module"])})
+    model = MILClassifier(network, random_state=seed, **options)
     model.fit(*rows(instances, bags.select(train), labels[train]))
     X, _, groups = rows(instances, bags.select(test), labels[test])  # noqa: N806
     return Outcome(compute_metrics(labels[test], model.bag_decision_function(X, groups), METRICS), model.history_)

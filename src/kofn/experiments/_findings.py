@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from kofn.experiments._cells import cells
 from kofn.experiments._summary import Row, best_of, competing_rows
 from kofn.experiments._table_layout import DIGITS
 
@@ -22,10 +23,16 @@ def findings(rows: Sequence[Row]) -> list[str]:
 
 def _llp(rows: Sequence[Row]) -> list[str]:
     ours = [row for row in rows if row.entry.method == "CL"]
-    small = [row for row in rows if row.entry.cell["bag_size"] in (8, 32)]
+    trees = [row for row in rows if row.entry.method == "CL-trees"]
+    small = [row for row in rows if row.entry.cell["bag_size"] in (8, 32) and row.entry.method != "CL-trees"]
+    printed = {tuple(each.cell.values()): each.published["auc"][0] for each in cells("llp") if each.method == "CL"}
     return [
         _counted(ours, lambda row: row.mark[0] in "=+", "within one published standard deviation or above", "CL"),
-        _highest_mean(small, "CL", " with bags of 8 and 32"),
+        _highest_mean(small, "CL", " with bags of 8 and 32", among=" of the paper's methods"),
+        _counted(
+            trees, lambda row: row.mean > printed[tuple(row.entry.cell.values())], "above the published CL", "CL-trees"
+        ),
+        _highest_mean(rows, "CL-trees") if trees else "",
     ]
 
 
@@ -81,14 +88,15 @@ def _counted(rows: Sequence[Row], holds: Callable[[Row], bool], words: str, meth
     return f"{method} is {words} in {len(rows) - len(against)} of {len(rows)} cells ({seeds}){_exceptions(against)}."
 
 
-def _highest_mean(rows: Sequence[Row], method: str, words: str = "") -> str:
+def _highest_mean(rows: Sequence[Row], method: str, words: str = "", *, among: str = "") -> str:
     """In how many cells a method has the highest mean of all that were run there; nothing if it ran alone."""
     held = [places for places in competing_rows(rows) if method in _methods(rows, places)]
     first = [best_of(rows, places) for places in held]
     lost = [rows[places[0]] for places in first if method not in _methods(rows, places)]
     if not held:
         return ""
-    return f"{method} has the highest mean in {len(held) - len(lost)} of {len(held)} cells{words}{_exceptions(lost)}."
+    counted = f"{len(held) - len(lost)} of {len(held)} cells"
+    return f"{method} has the highest mean{among} in {counted}{words}{_exceptions(lost)}."
 
 
 def _methods(rows: Sequence[Row], places: Iterable[int]) -> set[str]:

@@ -11,7 +11,7 @@ import torch
 from kofn import datasets, losses
 from kofn.datasets import Labelled, LLPTask
 from kofn.experiments._outcome import Outcome, compute_metrics
-from kofn.experiments._recipes import Recipe
+from kofn.experiments._recipes import Recipe, split_recipe
 
 INTERVALS = {"[0,1/2]": (0.0, 0.5), "[1/2,1]": (0.5, 1.0), "[0,1]": (0.0, 1.0)}
 INSTANCES = {"adult": 8192, "magic": 6144}
@@ -21,7 +21,7 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     """Train on bags of one size, score the instances of the test set.
 
     The number of bags is 8192 (Adult) or 6144 (MAGIC) over their size. MAGIC is split anew, 80 to 20, with every seed.
-    Features are standardised by the rows that are in a bag.
+    Features are standardised by the rows that are in a bag. The number of trees is chosen on folds of the bags.
     """
     task, rows, test = draw(cell, seed)
     if method == "LMMCM":
@@ -30,12 +30,15 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
         scores = machine.decision_function(test.instances.numpy())
         notes = {"penalty": machine.penalty_, "landmarks": recipe["landmarks"] or len(rows)}
         return Outcome(compute_metrics(test.labels, scores, ["auc"]) | notes)
-    model, kept = classifier(task, recipe, seed)
+    model, kept = classifier(task, method, recipe, seed)
     groups = task.bags.bag_of()
     model.fit(rows.instances[kept], task.proportions[groups[kept]], groups=groups[kept])
-    scores = model.decision_function(test.instances)
-    notes = {"best_epoch": model.best_epoch_} if model.best_epoch_ is not None else {}
-    return Outcome(compute_metrics(test.labels, scores, ["auc"]) | notes, model.history_)
+    notes = {} if model.best_step_ is None else {"best_epoch": model.best_step_}
+    if method == "CL-trees":
+        notes = {"rounds": len(model.history_)}
+    return Outcome(
+        compute_metrics(test.labels, model.decision_function(test.instances), ["auc"]) | notes, model.history_
+    )
 
 
 def draw(cell: Mapping[str, Any], seed: int) -> tuple[LLPTask, Labelled, Labelled]:
@@ -61,15 +64,21 @@ def load(data: str) -> Any:
     return datasets.load_adult() if data == "adult" else datasets.load_magic()
 
 
-def classifier(task: LLPTask, recipe: Recipe, seed: int) -> tuple[Any, torch.Tensor]:
+def classifier(task: LLPTask, method: str, recipe: Recipe, seed: int) -> tuple[Any, torch.Tensor]:
     """The estimator, and which rows it sees: where the last epoch is taken, without the bags that are held out."""
     from kofn.estimators import LLPClassifier
+    from kofn.learners import Trees
 
+    everything = torch.arange(len(task.bags.index))
+    if method == "CL-trees":
+        return LLPClassifier(Trees(), random_state=seed, **recipe), everything
     options = dict(recipe)
     held_out, stop = options.pop("held_out"), options.pop("stop")
-    everything = torch.arange(len(task.bags.index))
+    if stop == "best":  # of the bags this part, rounded down: the estimator rounds up
+        options["validation_fraction"] = int(held_out * len(task.bags)) / len(task.bags)
+    network, task_options = split_recipe(options)
+    model = LLPClassifier(network, random_state=seed, **task_options)
     if stop == "best":
-        return LLPClassifier(validation_fraction=held_out, random_state=seed, **options), everything
+        return model, everything
     chosen, _ = datasets.hold_out(len(task.bags), held_out, generator=torch.Generator().manual_seed(seed))
-    kept = torch.isin(task.bags.bag_of(), chosen)
-    return LLPClassifier(random_state=seed, **options), everything[kept]
+    return model, everything[torch.isin(task.bags.bag_of(), chosen)]

@@ -13,7 +13,7 @@ import torch
 from kofn import datasets, metrics
 from kofn.datasets import Labelled, MILTask, Splits
 from kofn.experiments._outcome import Outcome, compute_metrics
-from kofn.experiments._recipes import Recipe
+from kofn.experiments._recipes import Recipe, split_recipe
 
 TARGET = 9
 TEST_BAGS = 1000
@@ -46,7 +46,8 @@ def fitted(cell: Mapping[str, Any], recipe: Recipe, seed: int) -> tuple[Any, MIL
     train = draw(digits.train, cell["setting"], cell["bags"], generator)
     test = draw(digits.test, cell["setting"], TEST_BAGS, generator)
     X, y, groups = train.rows(digits.train.instances)  # noqa: N806
-    return MILClassifier(random_state=seed, **recipe).fit(X, y, groups=groups), test
+    network, options = split_recipe(recipe)
+    return MILClassifier(network, random_state=seed, **options).fit(X, y, groups=groups), test
 
 
 def draw(digits: Labelled, law: str, bags: int, generator: torch.Generator) -> MILTask:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from kofn import datasets, metrics, models
 from kofn.datasets import Labelled, Splits
 from kofn.experiments._outcome import Outcome
-from kofn.experiments._recipes import Recipe
+from kofn.experiments._recipes import Recipe, split_recipe
 from kofn.models._networks import channels_last
 
 MIXTURE = 0.5
@@ -50,7 +50,7 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
         "accuracy": float(np.mean([metrics.accuracy(test.labels[chosen], score[chosen.numpy()]) for score in scores])),
         "accuracy_all": float(np.mean([metrics.accuracy(test.labels, score) for score in scores])),
     }
-    notes = {"best_epoch": model.best_epoch_} if model.best_epoch_ is not None else {}
+    notes = {} if model.best_step_ is None else {"best_epoch": model.best_step_}
     return Outcome(found | notes, model.history_)
 
 
@@ -70,9 +70,11 @@ def fitted(data: str, recipe: Recipe, seed: int) -> tuple[Any, Labelled, Tensor,
     if options.get("module") in ("mlp", "pu_mnist_mlp"):
         train, test = (Labelled(part.instances.flatten(1), part.labels, (), part.classes) for part in (train, test))
     last_scores = LastEpochScores(test.instances, options["epochs"] - options.pop("average", 0))
-    watched = {"callbacks": [callback(last_scores)]} if "average" in recipe else None
+    if "average" in recipe:
+        options["callback"] = last_scores
+    network, task_options = split_recipe(options)
     X, y = task.rows(train.instances)  # noqa: N806
-    model = PUClassifier(mixture=MIXTURE, trainer=watched, random_state=seed, **options).fit(X, y)
+    model = PUClassifier(network, mixture=MIXTURE, random_state=seed, **task_options).fit(X, y)
     return model, test, chosen, last_scores
 
 
@@ -83,22 +85,12 @@ class LastEpochScores:
         self.images, self.start = images, start
         self.scores: list[np.ndarray[Any, np.dtype[np.float64]]] = []
 
-    def score(self, network: nn.Module, epoch: int) -> None:
-        """Score in evaluation mode, if it is time."""
-        if epoch < self.start:
+    def __call__(self, network: nn.Module, entry: Mapping[str, float]) -> None:
+        """Score with a network in evaluation mode after an epoch, if it is time."""
+        if entry["epoch"] < self.start:
             return
-        training = network.training
-        network.eval()
         with torch.no_grad():
             self.scores.append(torch.cat([network(part) for part in self.images.split(2048)]).double().numpy())
-        network.train(training)
-
-
-def callback(last_scores: LastEpochScores) -> Any:
-    """The watch as Lightning wants it."""
-    from lightning.pytorch.callbacks import LambdaCallback
-
-    return LambdaCallback(on_train_epoch_end=lambda _, module: last_scores.score(module.network, module.current_epoch))
 
 
 def two_classes(part: Labelled, setting: Setting) -> Labelled:

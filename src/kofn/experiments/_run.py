@@ -90,7 +90,7 @@ def _of_level(found: Mapping[str, Any], level: str) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Of what a number may depend on."""
-    names = ("kofn", "torch", "numpy", "scikit-learn", "lightning")
+    names = ("kofn", "torch", "numpy", "scikit-learn", "lightgbm")
     return {"python": platform.python_version()} | {name: _version(name) for name in names}
 
 

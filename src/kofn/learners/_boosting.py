@@ -26,6 +26,7 @@ class Boosting:
 
     Attributes:
         start: the log-odds of every instance before the first tree.
+        can_split: whether a column has two values that a tree could tell apart; without any LightGBM fails.
     """
 
     def __init__(self, problem: Problem, params: dict[str, Any], progress: Progress | None) -> None:
@@ -36,6 +37,7 @@ class Boosting:
         self._data = self.lightgbm.Dataset(
             problem.instances, categorical_feature=categorical, params=params, free_raw_data=False
         ).construct()
+        self.can_split = any(self._data.feature_num_bin(i) > 1 for i in range(self._data.num_feature()))
 
     def run(self, rounds: int) -> tuple[str, list[float]]:
         """Boost all bags so many rounds: the trees as text, and the training loss before each round."""
@@ -60,6 +62,7 @@ class Boosting:
             [],
             valid_sets=[self._part(rows)],
             feval=held_out_loss,
+            keep_training_booster=True,  # else the trees after its own best round are thrown away
             callbacks=[
                 self.lightgbm.early_stopping(patience, verbose=False),
                 self._tell(what, rounds, losses, name="val_loss"),
@@ -86,7 +89,7 @@ class Boosting:
     def _part(self, rows: Tensor) -> Any:
         """Some rows of the binned table, which start at the base rate."""
         part = self._data if len(rows) == len(self.problem.instances) else self._data.subset(rows.numpy())
-        # A subset that is not constructed yet would lose its start without a word.
+        # Constructed first: of a subset that is not, LightGBM forgets the scores without a word.
         return part.construct().set_init_score(np.full(len(rows), self.start))
 
     def _tell(self, what: str, rounds: int, losses: list[float], *, name: str = "train_loss") -> Any:

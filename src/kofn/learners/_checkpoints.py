@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,15 +73,25 @@ class Checkpoint:
             raise ValueError(
                 f"`checkpoint` must be a whole checkpoint; {error} Delete {self.path} to start anew."
             ) from None
-        facts: dict[str, Any] = dict(model.facts)
-        self._require_same_fit(facts["identity"])
+        match model.facts:
+            case {
+                "identity": dict(before),
+                "history": list(history),
+                "best_epoch": best_epoch,
+                "optimizer": dict(numbers),
+            }:
+                self._require_same_fit(before)
+            case _:
+                raise ValueError(
+                    f"`checkpoint` must be a whole checkpoint; {self.path} is none. Delete it to start anew."
+                )
         network.load_state_dict(_under("network.", model.tensors))
         state: dict[int, dict[str, Any]] = {}
-        for name, value in (_under("optimizer.", model.tensors) | facts["optimizer"]).items():
+        for name, value in (_under("optimizer.", model.tensors) | numbers).items():
             parameter, _, key = name.partition(".")
             state.setdefault(int(parameter), {})[key] = value
         optimizer.load_state_dict(optimizer.state_dict() | {"state": state})
-        return facts["history"], _under("best.", model.tensors), facts["best_epoch"]
+        return history, _under("best.", model.tensors), best_epoch
 
     def _require_same_fit(self, before: Mapping[str, str]) -> None:
         """Require that the checkpoint is of this very fit."""
@@ -94,20 +104,30 @@ class Checkpoint:
             )
 
 
-def fit_identity(options: Network, problem: Problem, seed: int) -> dict[str, str]:
-    """What tells a fit from others, by name: its options, its seed and its data."""
+def fit_identity(options: Network, train: Problem, valid: Problem | None, seed: int) -> dict[str, str]:
+    """What tells a fit from others, by name: its options, its seed, its data and what it is judged on."""
     chosen = {name: _describe(value) for name, value in options.get_params(deep=False).items() if name not in FREE}
-    return chosen | {"objective": _describe(problem.objective), "seed": str(seed), "data": _digest(problem)}
+    return chosen | {
+        "objective": _describe(train.objective),
+        "rule": _describe(train.rule),
+        "seed": str(seed),
+        "data": _digest_of(train),
+        "held_out": "None" if valid is None else _digest_of(valid),
+    }
 
 
-def _digest(problem: Problem) -> str:
+def _digest_of(problem: Problem) -> str:
     """Of the instances, the bags and their labels: a checkpoint of other data of the same shape is another fit's."""
-    total = hashlib.blake2b(digest_size=16)
     parts = [problem.instances, problem.labels, problem.bags.index, problem.bags.offsets, problem.bag_weights]
-    for part in [*parts, *([problem.chosen] if isinstance(problem, PUProblem) else [])]:
+    return _digest([*parts, *([problem.chosen] if isinstance(problem, PUProblem) else [])])
+
+
+def _digest(parts: Iterable[Any]) -> str:
+    total = hashlib.blake2b(digest_size=16)
+    for part in parts:
         array = np.ascontiguousarray(part)
         total.update(f"{array.dtype}{array.shape}".encode())
-        total.update(array.data)
+        total.update(array.tobytes())
     return total.hexdigest()
 
 
@@ -115,6 +135,8 @@ def _describe(value: Any) -> str:
     """A parameter, the same in every process: of a function its name, not its address."""
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
+    if isinstance(value, nn.Module):  # of one layout, but with other weights, it is another
+        return f"{value} with weights {_digest(p.detach().float().cpu() for p in value.state_dict().values())}"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", str(value))
 
 

@@ -37,8 +37,8 @@ class Design:
     categories: Mapping[int, int]
 
     @classmethod
-    def learn(cls, instances: Floats, categories: Mapping[int, int]) -> Design:
-        """The design of the columns (n, features) of a table.
+    def learn(cls, instances: Floats, categories: Mapping[int, int], weight: Tensor | None = None) -> Design:
+        """The design of the columns (n, features) of a table, whose rows count `weight` times, (n,), or once.
 
         Examples:
             >>> import numpy as np
@@ -48,14 +48,17 @@ class Design:
         """
         numeric = np.array([c for c in range(instances.shape[1]) if c not in categories], dtype=np.int64)
         mean, scale = np.zeros(len(numeric)), np.ones(len(numeric))
+        times = np.ones(len(instances)) if weight is None else weight.numpy()
         gaps = []
         for place, column in enumerate(numeric):  # one at a time, in float64, so that memory stays that of the table
             values = instances[:, column].astype(np.float64)
-            known = values[~np.isnan(values)]
-            if len(known) < len(values):
+            absent = np.isnan(values)
+            if times[absent].any():
                 gaps.append(place)
-            if len(known):
-                mean[place], scale[place] = known.mean(), known.std() or 1.0
+            known, each = values[~absent], times[~absent]
+            if each.any():
+                mean[place] = np.average(known, weights=each)
+                scale[place] = np.sqrt(np.average((known - mean[place]) ** 2, weights=each)) or 1.0
         missing = np.array(gaps, dtype=np.int64)
         return cls(numeric, mean.astype(np.float32), scale.astype(np.float32), missing, dict(categories))
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 from torch import Tensor
@@ -60,13 +61,14 @@ class EM(Learner):
         self.validation_fraction = validation_fraction
 
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedEM:
-        self._require_options()
+        self.require_options()
         require_table(problem, "EM")
-        split = hold_out(problem.strata, self.validation_fraction, seed) if self.validation_fraction else None
+        part, each = self.validation_fraction, problem.needs_each_stratum
+        split = hold_out(problem.strata, part, seed, each=each) if part else None
         train = problem if split is None else problem.take(split[0])
         _, train = train.compact()
         held = None if split is None else problem.take(split[1])
-        design = Design.learn(train.instances, problem.categories)
+        design = Design.learn(train.instances, problem.categories, train.row_weights)
         x = design(train.instances)
         logits = torch.full((len(x),), float(np.log(problem.rate) - np.log1p(-problem.rate)), dtype=torch.float64)
         history: list[dict[str, float]] = []
@@ -102,12 +104,14 @@ class EM(Learner):
         weights = torch.cat([weight * target, weight * (1 - target)]).numpy()
         y = np.repeat([1, 0], len(x))
         there = weights > 0
+        if len(np.unique(y[there])) < 2:  # all bags say the same, which many classifiers refuse to learn
+            return DummyClassifier().fit(x, np.broadcast_to(y[there][0], len(x)))
         classifier = clone(self.estimator)
         seeds = {name: seed % 2**31 for name, value in classifier.get_params().items() if _is_free_seed(name, value)}
         options = {_weight_name(classifier): weights[there]}
         return classifier.set_params(**seeds).fit(np.concatenate([x, x])[there], y[there], **options)
 
-    def _require_options(self) -> None:
+    def require_options(self) -> None:
         if not hasattr(self.estimator, "predict_proba") or not has_fit_parameter(
             self.estimator[-1] if isinstance(self.estimator, Pipeline) else self.estimator, "sample_weight"
         ):

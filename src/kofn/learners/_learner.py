@@ -62,12 +62,30 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
             progress: called every now and then.
 
         Raises:
-            ValueError: options out of range.
+            ValueError, TypeError: options out of range.
+        """
+
+    @abstractmethod
+    def require_options(self) -> None:
+        """Require options in range, before anything is done; `fit` does so itself.
+
+        Raises:
+            ValueError, TypeError: one that is not, by its name.
         """
 
     @abstractmethod
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Fitted:
         """The fitted model that `Fitted.to_model` described."""
+
+
+def step_name(history: Sequence[Mapping[str, float]]) -> str:
+    """What a step of a history is: "round", "epoch" or "penalty".
+
+    Examples:
+        >>> step_name([{"epoch": 0.0, "train_loss": 0.7}])
+        'epoch'
+    """
+    return next((name for name in ("round", "epoch", "penalty") if history and name in history[0]), "step")
 
 
 def require_table(problem: Problem, learner: str) -> None:

@@ -64,7 +64,7 @@ class Linear(Learner):
         self.max_steps = max_steps
 
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedLinear:
-        self._require_options()
+        self.require_options()
         require_table(problem, "Linear")
         # Of vectors this short BLAS threads do nothing but wait for each other, 9 ms a step on a busy machine.
         with threadpool_limits(1, user_api="blas"):
@@ -75,13 +75,15 @@ class Linear(Learner):
         penalties = sorted(map(float, self.penalties), reverse=True)
         if not splits:
             last = UNCHOSEN if self.l2 is None else float(self.l2)
-            *_, (model, _) = self._path(problem, [*(penalty for penalty in penalties if penalty > last), last])
-            return model
+            down = [*(penalty for penalty in penalties if penalty > last), last]
+            path = list(self._path(problem, down))
+            history = [{"step": float(i), "l2": down[i], "train_loss": loss} for i, (_, loss) in enumerate(path)]
+            return replace(path[-1][0], history=history)
         tried = [self._try(i, splits, problem, penalties, progress) for i in range(len(splits))]
         curve = mean_curve(tried)
         best = int(np.argmin(curve))
         path = list(self._path(problem, penalties[: best + 1]))
-        history = [{"step": float(i), "l2": penalties[i], "val_loss": loss} for i, loss in enumerate(curve)]
+        history = [{"penalty": float(i), "l2": penalties[i], "val_loss": loss} for i, loss in enumerate(curve)]
         for entry, (_, train_loss) in zip(history, path, strict=False):
             entry["train_loss"] = train_loss
         return replace(path[best][0], history=history, splits=splits, **validation(problem, tried, best))
@@ -110,7 +112,7 @@ class Linear(Learner):
 
     def _path(self, problem: Problem, penalties: Sequence[float]) -> Iterator[tuple[FittedLinear, float]]:
         """The models of these penalties and their training losses, each found from the one before."""
-        design = Design.learn(problem.instances, problem.categories)
+        design = Design.learn(problem.instances, problem.categories, problem.row_weights)
         x = torch.from_numpy(design(problem.instances))
         start = np.zeros(design.width + 1)
         start[-1] = np.log(problem.rate) - np.log1p(-problem.rate)
@@ -139,7 +141,7 @@ class Linear(Learner):
             model = FittedLinear(design, start)
             yield model, float(problem.mean_loss(torch.from_numpy(model.logits(problem.instances))))
 
-    def _require_options(self) -> None:
+    def require_options(self) -> None:
         if self.l2 is not None:
             _require.number("l2", self.l2, low=0)
         if not len(self.penalties):

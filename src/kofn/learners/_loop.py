@@ -75,7 +75,8 @@ class Loop:
         best_epoch: int | None = None
         checkpoint = None
         if self.options.checkpoint is not None:
-            checkpoint = Checkpoint(self.options.checkpoint, fit_identity(self.options, self.train, self.seed))
+            identity = fit_identity(self.options, self.train, self.valid, self.seed)
+            checkpoint = Checkpoint(self.options.checkpoint, identity)
             if checkpoint.exists():
                 history, best, best_epoch = checkpoint.load(network, optimizer)
         for epoch in range(len(history), self.options.epochs):
@@ -114,7 +115,7 @@ class Loop:
         for number, draw in enumerate(self._sampler(problem, epoch, shuffle=True, accumulate=accumulate)):
             last = (number + 1) % accumulate == 0
             with nullcontext() if last or self.processes == 1 else cast(DistributedDataParallel, parallel).no_sync():
-                losses = self._losses(parallel, problem, draw.items) * self._weights_of(problem, draw.items)
+                losses = self._weighted(problem, draw.items, self._losses(parallel, problem, draw.items))
                 loss = losses.mean()
                 if draw.share:  # else a repetition, so that processes keep step
                     sums += torch.stack([losses.detach().double().sum(), sums.new_tensor(float(len(losses)))])
@@ -173,9 +174,12 @@ class Loop:
             logits = network(x, offsets=offsets) if pools else one_logit(network(x), len(x))
         return logits.to(torch.promote_types(logits.dtype, torch.float32)), labels, offsets
 
-    def _weights_of(self, problem: Problem, items: Tensor) -> Tensor | float:
-        """The weights of some bags, whose mean over all is 1."""
-        return 1.0 if problem.weight is None else self.weights[items].to(self.device)
+    def _weighted(self, problem: Problem, items: Tensor, losses: Tensor) -> Tensor:
+        """Losses of some bags by their weights, whose mean over all is 1; a bag of weight 0 is left out."""
+        if problem.weight is None:
+            return losses
+        weights = self.weights[items].to(losses)
+        return losses.masked_fill(weights == 0, 0.0) * weights
 
     @contextmanager
     def _autocast(self) -> Iterator[None]:

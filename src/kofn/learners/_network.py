@@ -118,8 +118,9 @@ class Network(Learner):
         self.callback = callback
 
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedNetwork:
-        self._require_options()
-        split = hold_out(problem.strata, self.validation_fraction, seed) if self.validation_fraction else None
+        self.require_options()
+        part, each = self.validation_fraction, problem.needs_each_stratum
+        split = hold_out(problem.strata, part, seed, each=each) if part else None
         train = problem if split is None else problem.take(split[0])
         design = self._design(train)
         instances = problem.instances if design is None else design(problem.instances)
@@ -128,8 +129,8 @@ class Network(Learner):
         stream.seed(seed, 3)
         with stream.lent():
             network = self._new(instances.shape[1:], problem.pooling)
-        self._set_start(network, problem.rate)
-        require_scores(network, loop.instances[:2])
+            self._set_start(network, problem.rate)
+            require_scores(network, loop.instances[:2])
         trained, history, best = loop.run(network, progress)
         fitted = FittedNetwork(trained, design, instances.shape[1:], problem.pooling, history=history, best=best)
         if split is not None and best is not None:
@@ -138,7 +139,8 @@ class Network(Learner):
             if problem.pooling is None:
                 rows = problem.take(split[1]).bags.index.unique().numpy()
                 fitted.held_out_logits = np.full(len(instances), np.nan)
-                fitted.held_out_logits[rows] = fitted.logits(problem.instances[rows])
+                with stream.lent():
+                    fitted.held_out_logits[rows] = fitted.logits(problem.instances[rows])
         return fitted
 
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedNetwork:
@@ -188,9 +190,9 @@ class Network(Learner):
             return None
         _, part = train.compact()
         gaps = bool(np.isnan(part.instances).any()) or bool(train.categories)
-        return Design.learn(part.instances, train.categories) if self.standardise or gaps else None
+        return Design.learn(part.instances, train.categories, part.row_weights) if self.standardise or gaps else None
 
-    def _require_options(self) -> None:
+    def require_options(self) -> None:
         """Parameters that would otherwise fail late, or not at all."""
         _require.whole_number("epochs", self.epochs, low=1)
         _require.whole_number("accumulate", self.accumulate, low=1)

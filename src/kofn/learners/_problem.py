@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -49,6 +49,7 @@ class Problem:
     weight: Tensor | None = None
     rule: StoppingRule = field(default_factory=ByLoss)
     pooling: Pooling | None = None
+    needs_each_stratum: ClassVar[bool] = False  # in every part that is learned from or judged on
 
     @property
     def strata(self) -> Tensor:
@@ -129,6 +130,7 @@ class PUProblem(Problem):
     labeled: Tensor
     size: int
     chosen: Tensor
+    needs_each_stratum: ClassVar[bool] = True  # the loss compares positives with unlabelled
 
     @classmethod
     def of(cls, labeled: Tensor, *, size: int, seed: int, **problem: Any) -> PUProblem:

@@ -16,8 +16,10 @@ MANY = 5000  # units of which a held-out tenth tells as much as all of them in f
 LARGE = 4_000_000  # values in a table to which one more fit is enough
 
 
-def hold_out(strata: Tensor, fraction: float, seed: int) -> Split | None:
-    """Hold a fraction of each stratum out, rounded up; None where nothing can be held out.
+def hold_out(strata: Tensor, fraction: float, seed: int, *, each: bool = False) -> Split | None:
+    """Hold a fraction of each stratum out, rounded up, but not all; None where nothing can be held out.
+
+    Of a stratum with few members nothing is, or, if there must be some of `each`, of none.
 
     Examples:
         >>> import torch
@@ -28,7 +30,9 @@ def hold_out(strata: Tensor, fraction: float, seed: int) -> Split | None:
     held = torch.zeros(len(strata), dtype=torch.bool)
     for order in _shuffled(strata, seed):
         if len(order) >= FEWEST:
-            held[order[: ceil(fraction * len(order))]] = True
+            held[order[: min(ceil(fraction * len(order)), len(order) - 1)]] = True
+        elif each:
+            return None
     if not held.any():
         return None
     return (~held).nonzero().flatten(), held.nonzero().flatten()
@@ -53,12 +57,15 @@ def folds(strata: Tensor, number: int, seed: int) -> list[Split]:
 
 
 def splits_of(problem: Problem, number: int, seed: int) -> list[Split]:
-    """Folds, or of many units or a large table a held-out tenth; none of fewer than twice as many units as folds."""
-    strata = problem.strata
-    if len(strata) < 2 * number:
+    """Folds, or of many units or a large table a held-out tenth; none of fewer than twice as many units as folds.
+
+    Of a problem that needs some of each stratum, none of fewer of one of them than folds either.
+    """
+    strata, each = problem.strata, problem.needs_each_stratum
+    if len(strata) < 2 * number or (each and int(strata.unique(return_counts=True)[1].min()) < number):
         return []
     if len(strata) > MANY or problem.instances.size > LARGE:
-        held = hold_out(strata, 0.1, seed)
+        held = hold_out(strata, 0.1, seed, each=each)
         return [] if held is None else [held]
     return folds(strata, number, seed)
 

@@ -86,9 +86,11 @@ class Trees(Learner):
         self.options = options
 
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedTrees:
-        self._require_options()
+        self.require_options()
         require_table(problem, "Trees")
         boosting = Boosting(problem, self._params(problem.instances, seed), progress)
+        if not boosting.can_split:
+            return FittedTrees("", boosting.start, self.threads)
         splits = [] if self.rounds is not None else splits_of(problem, self.folds, seed)
         if not splits:
             rounds = self.rounds or UNCHOSEN
@@ -114,7 +116,7 @@ class Trees(Learner):
             raise ValueError(f"the model's trees must have room in their {len(text)} letters; they say {announced}.")
         return FittedTrees(text=text, start=float(facts["start"]), threads=self.threads)
 
-    def _require_options(self) -> None:
+    def require_options(self) -> None:
         """Require numbers that LightGBM would refuse late, or not at all."""
         if self.rounds is not None:
             _require.whole_number("rounds", self.rounds, low=1)
@@ -149,7 +151,7 @@ class Trees(Learner):
 
 @dataclass(eq=False)
 class FittedTrees(Fitted):
-    """Trees as LightGBM's text, and the log-odds that they are added to."""
+    """Trees as LightGBM's text, empty where no column could be split, and the log-odds that they are added to."""
 
     text: str
     start: float
@@ -157,20 +159,24 @@ class FittedTrees(Fitted):
 
     def __post_init__(self) -> None:
         lightgbm = _require.package("lightgbm", extra="train")
+        self.booster = None
+        if not self.text:
+            return
         try:
             self.booster = lightgbm.Booster(model_str=self.text)
         except lightgbm.basic.LightGBMError as error:
             raise ValueError(f"the model must hold trees as LightGBM writes them; {error}") from None
 
     def logits(self, instances: Instances) -> Logits:
+        if self.booster is None:
+            return np.full(len(instances), self.start)
         threads = self.threads or (1 if instances.size < SMALL else torch.get_num_threads())
         scores: Logits = self.booster.predict(instances, raw_score=True, num_threads=threads)
         return scores + self.start
 
-    @property
-    def importances(self) -> Logits:
+    def importances(self, features: int) -> Logits:
         """(features,) the share of each column in what all splits gained; 0 of all where no tree has a split."""
-        gains: Logits = self.booster.feature_importance("gain")
+        gains: Logits = np.zeros(features) if self.booster is None else self.booster.feature_importance("gain")
         shares: Logits = gains / max(gains.sum(), np.finfo(np.float64).tiny)
         return shares
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeGuard
+from typing import TypeGuard, cast
 
 import torch
 from torch import Tensor, nn
@@ -92,7 +92,7 @@ def start_at_rate(network: nn.Sequential, rate: float) -> nn.Sequential:
         )
     if not 0 < rate < 1:
         raise ValueError(f"`rate` must be above 0 and below 1; got {rate}. It is the probability of one instance.")
-    nn.init.constant_(network[-1].bias, math.log(rate / (1 - rate)))
+    nn.init.constant_(cast(Logit, network[-1]).bias, math.log(rate / (1 - rate)))
     return network
 
 

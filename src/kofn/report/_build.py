@@ -13,12 +13,16 @@ from kofn.bags import Bags
 from kofn.counts import CountDistribution
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._row_labels import bags_of
+from kofn.estimators._saving import learner_of
+from kofn.learners._learner import step_name
 from kofn.report import _count_distributions as distributions
 from kofn.report._contents import BagTable, Binomial, Metric, Report, Task
 from kofn.report._examples import bag_examples, is_positive
 from kofn.report._images import as_pixels
 
 TASKS: dict[Task, str] = {"llp": "Label proportions", "mil": "Multiple instances", "pu": "Positive and unlabelled"}
+
+STEPS = {"round": "Rounds", "epoch": "Epochs", "penalty": "Penalties"}
 
 
 def report_of(
@@ -57,7 +61,7 @@ def report_of(
         >>> rng = np.random.default_rng(0)
         >>> X, groups = rng.normal(size=(40, 2)), np.repeat(np.arange(10), 4)
         >>> y = (X[:, 0] > 0).reshape(10, 4).mean(1).repeat(4)
-        >>> model = kofn.LLPClassifier(hidden=(4,), epochs=1, random_state=0).fit(X, y, groups=groups)
+        >>> model = kofn.LLPClassifier(kofn.Trees(rounds=5), random_state=0).fit(X, y, groups=groups)
         >>> report = report_of(model, X, y, groups, title="First look")
         >>> len(report.bags), [len(one.after) for one in report.distributions][:2]
         (10, [5, 5])
@@ -65,15 +69,14 @@ def report_of(
         True
     """
     task = _task_of(estimator)
-    instances = estimator._instances(X)
-    rows = len(instances)
+    scores_of_rows = estimator.decision_function(X)
+    rows = len(scores_of_rows)
     labels = _column("y", y, rows)
     positive = None if truth is None else is_positive(_column("truth", truth, rows), estimator.classes_)
     pixels = None if images is None else as_pixels(_column("images", images, rows))
     _column("table", table, rows)
-    logits = estimator._logits(instances).double()
-    initial = distributions.initial_estimator(estimator)
-    before = None if initial is None else initial._logits(instances).double()
+    logits = torch.from_numpy(scores_of_rows)
+    before = torch.full_like(logits, estimator.rate_).logit()  # where every learner starts
     report: dict[str, Any] = {}
     unlabeled = torch.ones(rows, dtype=torch.bool)
     if task == "pu" and labels is not None:
@@ -82,7 +85,7 @@ def report_of(
     if groups is not None:
         bags = bags_of(groups, rows)
         bag_table, counts, label_texts = _bag_table(estimator, task, X, logits, bags, labels, positive, groups)
-        bag_logits, bag_logits_before = logits[bags.index], None if before is None else before[bags.index]
+        bag_logits, bag_logits_before = logits[bags.index], before[bags.index]
         report["bags"] = bag_table
         report["distributions"] = distributions.some_distributions(
             bag_table.names, bags, bag_logits, bag_logits_before, counts
@@ -101,14 +104,14 @@ def report_of(
             report["examples"] = examples.most_positive()
     if isinstance(estimator, PUClassifier):
         scores = _mixture_metrics(logits, unlabeled, estimator.mixture_) + scores
-        report["binomial"] = _binomial(estimator, logits, before, unlabeled)
+        report["binomial"] = _binomial(estimator, logits, unlabeled)
     return Report(
         title or f"{TASKS[task]}: what was learned",
         task,
         facts=[*facts, *_facts(estimator, task, rows, report.get("bags"))],
         metrics=scores,
         history=estimator.history_,
-        best_epoch=estimator.best_epoch_,
+        best_step=estimator.best_step_,
         **report,
     )
 
@@ -144,7 +147,7 @@ def _bag_table(
     at_least_one = estimator.predict_bag_proba(X, groups)[:, 1] if own else dist.log_prob_between(1, None).exp().numpy()
     known = exact = label_texts = positive_bags = None
     if labels is not None and task == "llp":
-        _, stated, _ = estimator._statement(labels, bags, estimator.classes_)
+        _, stated, _, _ = estimator._statement(labels, bags, estimator.classes_)
         if estimator.label == "interval":
             label_texts = [f"{int(a)} to {int(b)} positives" for a, b in stated.tolist()]
         else:
@@ -225,13 +228,13 @@ def _mixture_metrics(logits: Tensor, unlabeled: Tensor, mixture: float) -> list[
     return found
 
 
-def _binomial(estimator: Any, logits: Tensor, before: Tensor | None, unlabeled: Tensor) -> Binomial | None:
+def _binomial(estimator: Any, logits: Tensor, unlabeled: Tensor) -> Binomial | None:
     n_unlabeled = int(unlabeled.sum())
     if not n_unlabeled:
         return None
-    size = estimator.batch_size or min(max(n_unlabeled // 32, 32), 200)
-    unlabeled_before = None if before is None else before[unlabeled]
-    return distributions.binomial(logits[unlabeled], unlabeled_before, logits[~unlabeled], estimator.mixture_, size)
+    size = estimator.bag_size or min(max(n_unlabeled // 32, 32), 200)
+    # Before training every instance has the mixture for its probability: that is the binomial itself.
+    return distributions.binomial(logits[unlabeled], None, logits[~unlabeled], estimator.mixture_, size)
 
 
 def _facts(estimator: Any, task: Task, rows: int, table: BagTable | None) -> list[tuple[str, str]]:
@@ -242,11 +245,11 @@ def _facts(estimator: Any, task: Task, rows: int, table: BagTable | None) -> lis
         found += [("Bags", f"{len(table):,}"), ("Bag size", spread)]
     if hasattr(estimator, "n_features_in_"):
         found.append(("Features", f"{estimator.n_features_in_:,}"))
-    weights = sum(weight.numel() for weight in estimator.network_.parameters())
-    found += [("Weights", f"{weights:,}"), ("Epochs", f"{len(estimator.history_):,}")]
+    found.append(("Learner", type(learner_of(estimator)).__name__.lower()))
+    if estimator.history_:
+        found.append((STEPS[step_name(estimator.history_)], f"{len(estimator.history_):,}"))
     if task == "pu":
         found.append(("Mixture", f"{estimator.mixture_:.3g}"))
-    found.append(("Learning rate", f"{estimator.lr:g}"))
     if estimator.random_state is not None:
         found.append(("Random state", str(estimator.random_state)))
     return found

@@ -215,8 +215,9 @@ class Report:
         task: "llp", "mil" or "pu"; None for a page that only compares or holds other reports.
         facts: names and values: what was trained on what.
         metrics: how good it is.
-        history: a mapping for each epoch with epoch, train_loss and, with validation, val_loss.
-        best_epoch: the epoch whose weights were kept.
+        history: a mapping for each step (epoch, round or penalty) with its number, train_loss and, with validation,
+            val_loss.
+        best_step: the step that was kept.
         comparison: methods beside each other.
         bags: what the model says of each bag.
         calibration: of the counts.
@@ -232,7 +233,7 @@ class Report:
     facts: Sequence[tuple[str, str]] = ()
     metrics: Sequence[Metric] = ()
     history: Sequence[Mapping[str, float]] = ()
-    best_epoch: int | None = None
+    best_step: int | None = None
     comparison: Comparison | None = None
     bags: BagTable | None = None
     calibration: Calibration | None = None

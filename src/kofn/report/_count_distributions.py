@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -89,16 +87,3 @@ def binomial(
         labelled.sigmoid().numpy(),
         after.sigmoid().numpy(),
     )
-
-
-def initial_estimator(estimator: Any) -> Any:
-    """The same estimator with the network that its training started from; None if its seed is not known."""
-    seed = getattr(estimator, "seed_", None)
-    if seed is None:
-        return None
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = estimator._new_network(estimator.instance_shape_)
-    fresh = copy.copy(estimator)
-    fresh.network_ = network.eval()
-    return fresh

@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from kofn.learners._learner import step_name
 from kofn.report._contents import BagTable, Binomial, Numbers
 from kofn.report._plot import Plot, number, percent
 
@@ -25,28 +26,29 @@ class Figure:
     summary: str
 
 
-def loss_curves(history: Sequence[Mapping[str, float]], best_epoch: int | None) -> Figure | None:
-    """Loss of each epoch, on training and on validation bags; None without a finite loss."""
+def loss_curves(history: Sequence[Mapping[str, float]], best_step: int | None) -> Figure | None:
+    """Loss of each step (epoch, round, penalty), on training and on validation bags; None without a finite loss."""
+    step = step_name(history)
     curves: dict[str, list[tuple[float, float]]] = {}
     for kind, key in (("train", "train_loss"), ("valid", "val_loss")):
-        points = [(float(entry["epoch"]), float(entry.get(key, math.nan))) for entry in history]
+        points = [(float(entry[step]), float(entry.get(key, math.nan))) for entry in history]
         curves[kind] = [point for point in points if math.isfinite(point[1])]
     seen = [point for points in curves.values() for point in points]
     if not seen:
         return None
     losses = [y for _, y in seen]
-    epochs = [x for x, _ in seen]
+    steps = [x for x, _ in seen]
     plot = Plot(
-        (min(epochs), max(epochs)),
+        (min(steps), max(steps)),
         (min(0.0, *losses), max(losses) * 1.04 if max(losses) > 0 else 0.0),
-        x_label="epoch",
+        x_label=step,
         height=235,
         y_label="loss",
         x_whole=True,
     )
-    if best_epoch is not None:
-        plot.upright(best_epoch, plot.y.low, plot.y.high, "best")
-        plot.words(best_epoch, f"epoch {best_epoch} kept", "note")
+    if best_step is not None:
+        plot.upright(best_step, plot.y.low, plot.y.high, "best")
+        plot.words(best_step, f"{step} {best_step} kept", "note")
     words = []
     for kind, name in (("train", "Training"), ("valid", "Validation")):
         points = curves[kind]
@@ -55,10 +57,10 @@ def loss_curves(history: Sequence[Mapping[str, float]], best_epoch: int | None) 
             for x, y in points if len(points) == 1 else ():
                 plot.dot(x, y, f"point {kind}")
             words.append(f"{name} loss went from {number(points[0][1])} to {number(points[-1][1])}.")
-    if best_epoch is not None:
-        words.append(f"The weights of epoch {best_epoch} were kept.")
+    if best_step is not None:
+        words.append(f"{step.capitalize()} {best_step} was kept.")
     summary = " ".join(words)
-    return Figure(plot.svg("Loss over the epochs", summary), summary)
+    return Figure(plot.svg("Loss while learning", summary), summary)
 
 
 def count_scatter(bags: BagTable, word: str = "known") -> Figure | None:

@@ -144,7 +144,7 @@ def _chapter(report: Report) -> Chapter:
             distributions.pit_histogram(report.calibration),
         )
         add("calibration", "Are the counts calibrated?", coverage, pit)
-    add("training", "Training", figures.loss_curves(report.history, report.best_epoch))
+    add("training", "Training", figures.loss_curves(report.history, report.best_step))
     if bags is not None:
         sections.append(Section("bags", "Every bag", table=bag_rows(bags)))
     if report.facts:

@@ -1,6 +1,7 @@
 """Tables in CSV and Parquet: train on them, predict them, measure on them."""
 
-from kofn.tables._encoder import TableEncoder
+from kofn.estimators._columns import Columns
+from kofn.tables._cross_validation import cross_validate_table
 from kofn.tables._evaluate_table import evaluate_bags, evaluate_rows
 from kofn.tables._fit_table import fit_table
 from kofn.tables._predict_table import count_summaries, predict_bags, predict_rows
@@ -10,12 +11,13 @@ from kofn.tables._table_model import TableModel, check_model_target
 from kofn.tables._writing import check_output, write_table
 
 __all__ = [
-    "TableEncoder",
+    "Columns",
     "TableFile",
     "TableModel",
     "check_model_target",
     "check_output",
     "count_summaries",
+    "cross_validate_table",
     "evaluate_bags",
     "evaluate_rows",
     "fit_table",

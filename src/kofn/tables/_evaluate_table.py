@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn.estimators import LLPClassifier, PUClassifier
-from kofn.tables._fit_table import class_labels
 from kofn.tables._label_columns import Column, binary, count_labels
-from kofn.tables._measures import measure, measure_rows
+from kofn.tables._measures import baseline, measure, measure_rows, scores_of
 from kofn.tables._reading import RowMetadata, encode_table, read_metadata
 from kofn.tables._table_file import TableFile
 from kofn.tables._table_model import TableModel
+from kofn.tables._training_table import class_labels
 
 
 def evaluate_rows(
@@ -32,7 +32,7 @@ def evaluate_rows(
         FileNotFoundError, ValueError: bad input.
     """
     file = TableFile(data)
-    file.require_columns(truth, *model.encoder.columns)
+    file.require_columns(truth, *model.columns.names)
     metadata = read_metadata(file, None, [truth])
     classes = binary(metadata.columns[truth], Column(file.path, truth), positive=positive)
     logits = np.concatenate([part for part, _ in model.scores(file)])
@@ -58,12 +58,13 @@ def evaluate_bags(
     labels = model.labels if label is None else file.parse_columns(label)
     of_rows = isinstance(estimator, PUClassifier)
     bag_column = None if of_rows else bag or model.bag
-    file.require_columns(*labels, *([] if bag_column is None else [bag_column]), *model.encoder.columns)
+    file.require_columns(*labels, *([] if bag_column is None else [bag_column]), *model.columns.names)
     metadata = read_metadata(file, bag_column, labels)
     y = labels_as_trained(model, metadata, labels, file)
-    matrix = encode_table(file, model.encoder, rows=metadata.rows)
+    table = encode_table(file, model.columns, rows=metadata.rows)
     counted = {} if of_rows else {"bags": len(metadata.bag_names)}
-    return {"on": "labels", "rows": metadata.rows} | counted | measure(estimator, matrix, y, metadata.bag_of)
+    found = measure(estimator, scores_of(estimator, table, metadata.bag_of), y, metadata.bag_of)
+    return {"on": "labels", "rows": metadata.rows} | counted | found | baseline(estimator, y, metadata.bag_of)
 
 
 def labels_as_trained(model: TableModel, metadata: RowMetadata, labels: list[str], file: TableFile) -> NDArray[Any]:

@@ -10,17 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
-from kofn.tables._label_columns import Column, bag_values, binary, count_labels
-from kofn.tables._measures import measure
-from kofn.tables._reading import RowMetadata, encode_table, fit_encoder, read_metadata
-from kofn.tables._table_file import TableFile
+from kofn.estimators import LLPClassifier, MILClassifier
+from kofn.tables._measures import Array, measure, scores_of
 from kofn.tables._table_model import TableModel, Task
+from kofn.tables._training_table import Estimator, TrainingTable, read_training_table
 
 
 def fit_table(
     path: str | os.PathLike[str],
-    estimator: LLPClassifier | MILClassifier | PUClassifier,
+    estimator: Estimator,
     *,
     label: str,
     bag: str | None = None,
@@ -68,7 +66,7 @@ def fit_table(
         >>> columns = {"ward": [1, 1, 2, 2], "share": [0.5, 0.5, 1.0, 1.0]}
         >>> write_table(votes, [columns | {"age": [30, 60, 50, 70], "voted": [0, 1, 1, 1]}])
         4
-        >>> estimator = kofn.LLPClassifier(hidden=(), epochs=2, random_state=0)
+        >>> estimator = kofn.LLPClassifier(kofn.Trees(rounds=5), random_state=0)
         >>> fitted = fit_table(votes, estimator, bag="ward", label="share", drop=["voted"])
         >>> fitted.save(model)
         >>> again = TableModel.load(model)
@@ -82,100 +80,71 @@ def fit_table(
         'Votes'
         >>> here.cleanup()
     """
-    file = TableFile(path)
-    labels = file.parse_columns(label)
-    if bag is not None:
-        file.require_columns(bag)
-    columns = _features(file, features, drop, [*labels, *([] if bag is None else [bag])])
-    on_stage("reading bags and labels")
-    metadata = read_metadata(file, bag, labels)
-    y = _labels(estimator, metadata, labels, file, label_kind, positive)
-    on_stage(f"looking at {len(columns)} columns")
-    encoder = fit_encoder(file, columns, max_categories=max_categories)
-    on_stage(f"encoding {metadata.rows:,} rows")
-    matrix = encode_table(file, encoder, rows=metadata.rows)
+    table = read_training_table(
+        path,
+        estimator,
+        label=label,
+        bag=bag,
+        features=features,
+        drop=drop,
+        label_kind=label_kind,
+        positive=positive,
+        max_categories=max_categories,
+        on_stage=on_stage,
+    )
+    if table.label is not None:
+        estimator.set_params(label=table.label)
     on_stage("training")
     start = time.monotonic()
-    if isinstance(estimator, PUClassifier):
-        estimator.fit(matrix, y)
-    else:
-        estimator.fit(matrix, y, groups=metadata.bag_of)
+    table.fit(estimator)
     seconds = time.monotonic() - start
     on_stage("measuring")
-    rows, on = _held_out(estimator, metadata)
-    validation: dict[str, Any] = {"on": on, "rows": int(rows.sum())}
-    bag_of = None if metadata.bag_of is None else metadata.bag_of[rows]
-    if bag_of is not None:
-        validation["bags"] = len(np.unique(bag_of))
-    validation |= measure(estimator, matrix[rows], y[rows], bag_of)
+    metadata = table.metadata
     data = {
         "file": str(path),
         "rows": metadata.rows,
         "bags": len(metadata.bag_names) or None,
         "sizes": [int(metadata.sizes.min()), int(metadata.sizes.max())] if bag is not None else None,
-        "columns": columns,
+        "columns": table.encoded.columns.names,
     }
-    return TableModel(estimator, encoder, _task(estimator), bag, labels, positive, data, validation, seconds)
+    return TableModel(
+        estimator, _task(estimator), bag, table.labels, positive, data, _validation(estimator, table), seconds
+    )
 
 
-def _task(estimator: LLPClassifier | MILClassifier | PUClassifier) -> Task:
+def _task(estimator: Estimator) -> Task:
     if isinstance(estimator, LLPClassifier):
         return "llp"
     return "mil" if isinstance(estimator, MILClassifier) else "pu"
 
 
-def _features(file: TableFile, features: str | None, drop: Sequence[str], taken: Sequence[str]) -> list[str]:
-    """Columns to learn from: never a bag or a label."""
-    dropped = {name for entry in drop for name in file.parse_columns(entry)}
-    if features is not None:
-        chosen = file.parse_columns(features)
-        for name in chosen:
-            if name in taken:
-                raise ValueError(f"{file.path}: column {name!r} is the bag or the label, so it cannot be a feature.")
-    else:
-        chosen = [name for name in file.columns if name not in taken]
-    columns = [name for name in chosen if name not in dropped]
-    if not columns:
-        raise ValueError(f"{file.path} has no column to learn from: all are bags, labels or dropped.")
-    return columns
+def _validation(estimator: Any, table: TrainingTable) -> dict[str, Any]:
+    """Measures on rows that were not learned from, by models that had not seen them; on all if none were held out."""
+    rows, scores = _held_out(estimator, table)
+    bag_of = table.metadata.bag_of
+    found: dict[str, Any] = {"on": "training data" if rows.all() and scores is None else "held-out data"}
+    found["rows"] = int(rows.sum())
+    bag_of = None if bag_of is None else bag_of[rows]
+    if bag_of is not None:
+        found["bags"] = len(np.unique(bag_of))
+    if scores is None:
+        scores = scores_of(estimator, table.encoded[rows], bag_of)
+    return found | measure(estimator, scores, table.y[rows], bag_of)
 
 
-def _labels(
-    estimator: Any, metadata: RowMetadata, labels: list[str], file: TableFile, kind: str | None, positive: str | None
-) -> NDArray[Any]:
-    """Labels of the rows as the estimator's `fit` takes them."""
-    if isinstance(estimator, LLPClassifier):
-        y, found = count_labels(
-            metadata, labels, file.path, kind=kind, noise=estimator.noise, rounding=estimator.rounding
-        )
-        estimator.set_params(label=found)
-        return y
-    return class_labels(estimator, metadata, labels, file, positive)
+def _held_out(estimator: Any, table: TrainingTable) -> tuple[NDArray[np.bool_], Array | None]:
+    """A mask of the rows to measure on, and their scores by models that had not seen them, if such are known.
 
-
-def class_labels(
-    estimator: Any, metadata: RowMetadata, labels: list[str], file: TableFile, positive: str | None
-) -> NDArray[np.int64]:
-    """Labels 0 and 1 of MIL, the same on all rows of a bag, or of PU, where a missing label is none."""
-    if len(labels) != 1:
-        raise ValueError(f"--label must name one column; got {', '.join(labels)}.")
-    where = Column(file.path, labels[0])
-    of_bags = isinstance(estimator, MILClassifier)
-    y = binary(metadata.columns[labels[0]], where, positive=positive, missing=not of_bags)
-    if of_bags:
-        bag_values(y, metadata, where)
-    elif y.all() or not y.any():
-        raise ValueError(
-            f"{where} must have labelled positives (1) and unlabelled rows (0, -1 or empty); all {len(y)} rows are "
-            f"{'labelled' if y.all() else 'unlabelled'}. Check the column, or say --positive VALUE."
-        )
-    return y
-
-
-def _held_out(estimator: Any, metadata: RowMetadata) -> tuple[NDArray[np.bool_], str]:
-    """The rows to measure on."""
+    Trees and linear models are fitted again to all bags once their options are chosen: the model itself has seen the
+    rows that were held out, and must not be asked.
+    """
+    logits = estimator.held_out_logits_
+    if logits is not None:
+        rows = ~np.isnan(logits)
+        return rows, logits[rows]
+    metadata = table.metadata
     held = np.zeros(metadata.rows if metadata.bag_of is None else len(metadata.bag_names), dtype=bool)
     held[estimator.held_out_] = True
     if not held.any():
-        return np.ones(metadata.rows, dtype=bool), "training data"
-    return held if metadata.bag_of is None else held[metadata.bag_of], "held-out data"
+        return np.ones(metadata.rows, dtype=bool), None
+    return held if metadata.bag_of is None else held[metadata.bag_of], None

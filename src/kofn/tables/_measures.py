@@ -12,9 +12,10 @@ from kofn import metrics
 from kofn.bags import Bags
 from kofn.counts import CountDistribution
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
-from kofn.losses import count_loss
-from kofn.tables._encoder import Floats
-from kofn.targets import Exactly, counts_of_proportions, from_proportions
+from kofn.estimators._baselines import losses_without_features
+from kofn.estimators._columns import EncodedTable
+from kofn.estimators._mil_classifier import ATTENTION
+from kofn.metrics import bag_scores
 
 Array = NDArray[Any]
 
@@ -41,26 +42,45 @@ MEASURE_NAMES = {
 }
 
 
-def measure(estimator: Any, X: Floats, y: Array, bag_of: Array | None) -> dict[str, float]:  # noqa: N803
+def scores_of(estimator: Any, table: EncodedTable, bag_of: Array | None) -> Array:
+    """Log-odds (n,) of the rows; of an attention model those of the bags, in the order in which they first appear."""
+    scores: Array
+    if estimator.loss in ATTENTION:
+        scores = estimator.bag_decision_function(table, bag_of)
+    else:
+        scores = estimator.decision_function(table)
+    return scores
+
+
+def measure(estimator: Any, scores: Array, y: Array, bag_of: Array | None) -> dict[str, float]:
     """Measures against the labels that the estimator learns from.
 
     Args:
         estimator: fitted.
-        X: (n, features).
-        y: labels of the rows as its `fit` takes them.
+        scores: as `scores_of` gives them; of training data by models that had not seen them.
+        y: (n,) labels of the rows as its `fit` takes them.
         bag_of: (n,) number of each row's bag; None for PU.
 
     Returns:
-        LLP: log_likelihood (a bag), and with known counts log_likelihood_baseline (had every row the share of positives
-        of all these bags), expected_count_error and calibration_error. MIL: bag_accuracy and, with bags of both kinds,
-        bag_auc. PU: among the unlabelled predicted_positive_share, mean_probability and the mixture they should have;
-        and recall, the share of the labelled that are predicted positive.
+        LLP: log_likelihood (a bag) and with known counts expected_count_error and calibration_error. MIL: bag_accuracy
+        and, with bags of both kinds, bag_auc. PU: among the unlabelled predicted_positive_share, mean_probability and
+        the mixture they should have; and recall, the share of the labelled that are predicted positive.
     """
     if isinstance(estimator, LLPClassifier):
-        return _counts(estimator, X, y, bag_of)
+        return _counts(estimator, scores, y, bag_of)
     if isinstance(estimator, MILClassifier):
-        return _bags(estimator, X, y, bag_of)
-    return _mixture(estimator, X, y)
+        return _bags(estimator, scores, y, bag_of)
+    return _mixture(estimator, scores, y)
+
+
+def baseline(estimator: Any, y: Array, bag_of: Array | None) -> dict[str, float]:
+    """Of LLP log_likelihood_baseline: had every row the share of positives of all these bags."""
+    if not isinstance(estimator, LLPClassifier):
+        return {}
+    bags = Bags.from_ids(np.arange(len(y)) if bag_of is None else bag_of)
+    _, stated, objective, counts = estimator._statement(y, bags, estimator.classes_)
+    rate = float(counts.clamp(min=0).minimum(bags.sizes.double()).sum() / bags.sizes.sum())
+    return {"log_likelihood_baseline": -float(losses_without_features(objective, stated, bags, rate).mean())}
 
 
 def measure_rows(logits: Array, truth: Array) -> dict[str, float]:
@@ -81,45 +101,38 @@ def measure_rows(logits: Array, truth: Array) -> dict[str, float]:
     return result
 
 
-def _counts(estimator: LLPClassifier, X: Floats, y: Array, bag_of: Array | None) -> dict[str, float]:  # noqa: N803
-    bags = Bags.from_ids(np.arange(len(X)) if bag_of is None else bag_of)
-    logits = torch.from_numpy(estimator.decision_function(X))[bags.index]
-    result = {"log_likelihood": estimator.score(X, y, groups=np.arange(len(X)) if bag_of is None else bag_of)}
-    labels = torch.as_tensor(y)[bags.index][bags.offsets[:-1]].double()
+def _counts(estimator: LLPClassifier, scores: Array, y: Array, bag_of: Array | None) -> dict[str, float]:
+    bags = Bags.from_ids(np.arange(len(y)) if bag_of is None else bag_of)
+    logits = torch.from_numpy(scores)[bags.index]
+    _, stated, objective, counts = estimator._statement(y, bags, estimator.classes_)
+    result = {"log_likelihood": -float(objective(logits, stated, bags.offsets).mean())}
     expected = CountDistribution(logits, offsets=bags.offsets).mean
     if estimator.label == "interval":
-        inside = (expected >= labels[:, 0] - 0.5) & (expected <= labels[:, 1] + 0.5)
+        inside = (expected >= stated[:, 0] - 0.5) & (expected <= stated[:, 1] + 0.5)
         return result | {"expected_count_in_interval": float(inside.double().mean())}
-    noisy = estimator.noise is not None
-    counts = counts_of_proportions(labels, bags.sizes, noisy=noisy) if estimator.label == "proportion" else labels
     if estimator.noise is not None:
         return result | {"distance_to_observed": float((expected - counts).abs().mean())}
     whole = counts.round().long()
-    # What features tell is measured from here: the distribution of a bag whose rows nothing tells apart.
-    baseline = torch.full_like(logits, float(torch.logit(counts.sum() / bags.sizes.sum())))
-    by_share = estimator.label == "proportion"
-    target = from_proportions(labels, bags.sizes, rounding=estimator.rounding) if by_share else Exactly(whole)
     return result | {
-        "log_likelihood_baseline": -float(count_loss(baseline, target, offsets=bags.offsets)),
         "expected_count_error": metrics.expected_count_error(logits, whole, offsets=bags.offsets),
         "calibration_error": metrics.count_calibration(logits, whole, offsets=bags.offsets).error,
     }
 
 
-def _bags(estimator: MILClassifier, X: Floats, y: Array, bag_of: Array | None) -> dict[str, float]:  # noqa: N803
-    groups = np.arange(len(X)) if bag_of is None else bag_of
-    scores = estimator.bag_decision_function(X, groups)
-    labels = Bags.from_ids(groups).common(y).numpy()
+def _bags(estimator: MILClassifier, scores: Array, y: Array, bag_of: Array | None) -> dict[str, float]:
+    bags = Bags.from_ids(np.arange(len(y)) if bag_of is None else bag_of)
+    labels = bags.common(y).numpy()
+    if estimator.loss not in ATTENTION:
+        scores = bag_scores(torch.from_numpy(scores)[bags.index], offsets=bags.offsets).numpy()
     result = {"bag_accuracy": metrics.accuracy(labels, scores)}
     if 0 < labels.sum() < len(labels):
         result["bag_auc"] = metrics.auc(labels, scores)
     return result
 
 
-def _mixture(estimator: PUClassifier, X: Floats, y: Array) -> dict[str, float]:  # noqa: N803
-    logits = estimator.decision_function(X)
+def _mixture(estimator: PUClassifier, scores: Array, y: Array) -> dict[str, float]:
     result = {"mixture": float(estimator.mixture_)}
-    unlabelled, labelled = logits[y != 1], logits[y == 1]
+    unlabelled, labelled = scores[y != 1], scores[y == 1]
     if len(unlabelled):
         result["predicted_positive_share"] = float((unlabelled > 0).mean())
         result["mean_probability"] = float((1 / (1 + np.exp(-np.clip(unlabelled, -500, 500)))).mean())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kofn.bags import Bags
 from kofn.counts import CountDistribution
-from kofn.models import AttentionMIL
+from kofn.estimators._mil_classifier import ATTENTION
 from kofn.tables._reading import encode_table, read_metadata
 from kofn.tables._table_file import TableFile
 from kofn.tables._table_model import TableModel
@@ -34,7 +34,7 @@ def predict_rows(
     """
     check_output(output)
     file = TableFile(data)
-    file.require_columns(*model.encoder.columns)
+    file.require_columns(*model.columns.names)
     kept = [] if keep is None else file.parse_columns(keep)
 
     def chunks() -> Iterator[dict[str, Any]]:
@@ -55,13 +55,13 @@ def predict_bags(model: TableModel, data: str | os.PathLike[str], output: str | 
     """
     check_output(output)
     file = TableFile(data)
-    file.require_columns(bag, *model.encoder.columns)
+    file.require_columns(bag, *model.columns.names)
     metadata = read_metadata(file, bag)
     bags = Bags.from_ids(metadata.bag_of)
     names = {bag: np.array(metadata.bag_names, dtype=object)}
-    if isinstance(model.estimator.network_, AttentionMIL):  # it has no distribution of counts
-        matrix = encode_table(file, model.encoder, rows=metadata.rows)
-        positive = model.estimator.predict_bag_proba(matrix, metadata.bag_of)[:, 1]
+    if model.estimator.loss in ATTENTION:  # it has no distribution of counts
+        table = encode_table(file, model.columns, rows=metadata.rows)
+        positive = model.estimator.predict_bag_proba(table, metadata.bag_of)[:, 1]
         return write_table(output, [names | {"size": metadata.sizes, "at_least_one": positive}])
     logits = np.concatenate([part for part, _ in model.scores(file)])
     return write_table(output, [names | count_summaries(torch.from_numpy(logits)[bags.index], bags.offsets)])

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn import _require
-from kofn.tables._encoder import Floats, TableEncoder
-from kofn.tables._table_file import NotNumbersError, TableFile
+from kofn.estimators._columns import Columns, EncodedTable, Floats, NotNumbersError
+from kofn.tables._table_file import TableFile
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,27 +78,27 @@ def read_metadata(file: TableFile, bag: str | None, others: Sequence[str] = ()) 
     return RowMetadata(rows, None if bag is None else np.concatenate(numbers), list(known), together)
 
 
-def fit_encoder(file: TableFile, features: Sequence[str], *, max_categories: int) -> TableEncoder:
-    """Learn how to encode the columns of a table, chunk by chunk."""
+def learn_columns(file: TableFile, features: Sequence[str], *, max_categories: int) -> Columns:
+    """Learn which columns of a table are numbers and which are categories, chunk by chunk."""
     text = file.text_columns(features)
     while True:
-        encoder = TableEncoder(max_categories=max_categories)
+        columns = Columns(max_categories=max_categories)
         try:
             with naming_file(file):
-                return encoder.fit(file.chunks(features, text=text))
+                return columns.learn(file.chunks(features, text=text))
         except NotNumbersError as found:  # deep in a CSV: what looked like numbers is text after all
             text.add(found.column)
 
 
-def encode_table(file: TableFile, encoder: TableEncoder, *, rows: int) -> Floats:
-    """All features of a table, (rows, features): one array, filled chunk by chunk."""
-    matrix: Floats = np.empty((rows, len(encoder.feature_names)), np.float32)
+def encode_table(file: TableFile, columns: Columns, *, rows: int) -> EncodedTable:
+    """All columns of a table, (rows, columns): one array, filled chunk by chunk."""
+    matrix: Floats = np.empty((rows, len(columns.names)), np.float32)
     at = 0
     with naming_file(file):
-        for frame in file.chunks(encoder.columns, text=encoder.categorical):
-            encoder.transform(frame, out=matrix[at : at + len(frame)])
+        for frame in file.chunks(columns.names, text=list(columns.categories)):
+            columns(frame, out=matrix[at : at + len(frame)])
             at += len(frame)
-    return matrix
+    return EncodedTable(matrix, columns)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kofn import _require
+from kofn.estimators._columns import EncodedTable
 from kofn.report import Metric, Report, report_of
 from kofn.tables._evaluate_table import labels_as_trained
 from kofn.tables._label_columns import Column, binary
@@ -44,7 +45,7 @@ def report_table(
     trained = f"{training_data['file']}: {training_data['rows']:,} rows" + (
         f" in {training_data['bags']:,} bags" if training_data.get("bags") else ""
     )
-    facts = [("Trained on", trained), ("Columns", ", ".join(model.encoder.columns))]
+    facts = [("Trained on", trained), ("Columns", ", ".join(model.columns.names))]
     estimator = model.estimator
     if data is None:
         where = str(model.validation.get("on", "training data"))
@@ -54,11 +55,11 @@ def report_table(
             if name in model.validation
         ]
         heading = title or f"{type(estimator).__name__}: what was learned"
-        return Report(heading, model.task, facts, metrics, estimator.history_, estimator.best_epoch_)
+        return Report(heading, model.task, facts, metrics, estimator.history_, estimator.best_step_)
     file = TableFile(data)
     bag = model.bag if model.bag in file.columns else None
     labels = model.labels if set(model.labels) <= set(file.columns) else []
-    file.require_columns(*model.encoder.columns, *([] if truth is None else [truth]))
+    file.require_columns(*model.columns.names, *([] if truth is None else [truth]))
     metadata = read_metadata(file, bag, [*labels, *([] if truth is None else [truth])])
     y = labels_as_trained(model, metadata, labels, file) if labels and (bag or model.task == "pu") else None
     classes = None if truth is None else binary(metadata.columns[truth], Column(file.path, truth), positive=positive)
@@ -68,7 +69,7 @@ def report_table(
         if rows.all()
         else f"{data}: the first {rows.sum():,} of {metadata.rows:,} rows"
     )
-    matrix, shown = _read(model, file, rows)
+    encoded, shown = _read(model, file, rows)
     names = (
         None
         if metadata.bag_of is None
@@ -76,7 +77,7 @@ def report_table(
     )
     return report_of(
         estimator,
-        matrix,
+        encoded,
         None if y is None else y[rows],
         names,
         truth=None if classes is None else classes[rows],
@@ -94,12 +95,12 @@ def _first_bags(bag_of: Any, rows: int) -> Any:
     return bag_of < max(int(np.searchsorted(ends, LIMIT, side="right")), 1)
 
 
-def _read(model: TableModel, file: TableFile, rows: Any) -> tuple[Any, Any]:
+def _read(model: TableModel, file: TableFile, rows: Any) -> tuple[EncodedTable, Any]:
     """The encoded rows of a mask, and the same rows as they stand in the table."""
     pandas = _require.package("pandas", extra="train")
     parts, at = [], 0
-    for frame in file.chunks(model.encoder.columns, text=model.encoder.categorical):
+    for frame in file.chunks(model.columns.names, text=list(model.columns.categories)):
         parts.append(frame[rows[at : at + len(frame)]])
         at += len(frame)
     table = pandas.concat(parts, ignore_index=True)
-    return model.encoder.transform(table), table
+    return EncodedTable(model.columns(table), model.columns), table

@@ -11,10 +11,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kofn._model_file import read_model, require_replaceable
+from kofn._model_file import require_replaceable
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
-from kofn.estimators._saving import from_model, save
-from kofn.tables._encoder import TableEncoder
+from kofn.estimators._columns import Columns
+from kofn.estimators._saving import load, save
 from kofn.tables._reading import naming_file
 from kofn.tables._table_file import TableFile
 
@@ -29,7 +29,6 @@ class TableModel:
 
     Attributes:
         estimator: `LLPClassifier`, `MILClassifier` or `PUClassifier`, fitted.
-        encoder: from columns to its features.
         task: "llp", "mil" or "pu".
         bag: name of the column of bags; None for "pu".
         labels: names of the columns of labels, two for intervals.
@@ -40,7 +39,6 @@ class TableModel:
     """
 
     estimator: Any
-    encoder: TableEncoder
     task: Task
     bag: str | None
     labels: list[str]
@@ -55,7 +53,6 @@ class TableModel:
         The estimator alone is read from it by its own `load`.
         """
         table = {
-            "encoder": self.encoder.to_facts(),
             "task": self.task,
             "bag": self.bag,
             "labels": list(self.labels),
@@ -73,22 +70,22 @@ class TableModel:
         Raises:
             FileNotFoundError, ValueError: no such model; one that was not trained on a table; an altered or cut file.
         """
-        model = read_model(path, kind=[kind.__name__ for kind in _KINDS])
-        estimator = from_model(model, Path(path), kinds=_KINDS, code_parameters={})
-        extra = model.facts.get("extra")
-        if not isinstance(extra, dict) or "table" not in extra:
+        estimator, extra = load(Path(path), kinds=_KINDS, code_parameters={})
+        if "table" not in extra or estimator.columns_ is None:
             raise ValueError(
                 f"{path} was saved from Python, without the columns of a table. Use it there: "
                 f"kofn.estimators.load({os.fspath(path)!r}); or train it with kofn fit."
             )
         try:
-            table = dict(extra["table"])
-            return cls(estimator, TableEncoder.from_facts(table.pop("encoder")), **table)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(
-                f"{path} must describe a table as kofn fit does; {error!r:.200}. Written by {model.written_by}. Fit "
-                f"again."
-            ) from error
+            return cls(estimator, **extra["table"])
+        except TypeError as error:
+            raise ValueError(f"{path} must describe a table as kofn fit does; {error!r:.200}. Fit again.") from error
+
+    @property
+    def columns(self) -> Columns:
+        """The columns that it was trained with."""
+        columns: Columns = self.estimator.columns_
+        return columns
 
     def scores(
         self, file: TableFile, *, other_columns: Sequence[str] = ()
@@ -98,11 +95,11 @@ class TableModel:
         Raises:
             ValueError: a column that is missing or of another kind.
         """
-        file.require_columns(*self.encoder.columns)
-        columns = list(dict.fromkeys([*self.encoder.columns, *other_columns]))
+        file.require_columns(*self.columns.names)
+        names = list(dict.fromkeys([*self.columns.names, *other_columns]))
         with naming_file(file):
-            for frame in file.chunks(columns, text=set(columns) - set(self.encoder.numeric)):
-                yield self.estimator.decision_function(self.encoder.transform(frame)), frame[list(other_columns)]
+            for frame in file.chunks(names, text=set(names) - set(self.columns.numeric)):
+                yield self.estimator.decision_function(frame[self.columns.names]), frame[list(other_columns)]
 
 
 def check_model_target(path: str | os.PathLike[str]) -> None:

@@ -12,8 +12,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 import kofn
 from kofn import losses
-from kofn.targets import Spread
-from kofn.training import (
+from kofn.learners import (
     BagObjective,
     ContaminationObjective,
     CountObjective,
@@ -23,6 +22,7 @@ from kofn.training import (
     PUObjective,
     between,
 )
+from kofn.targets import Spread
 
 SIZES = [3, 1, 5, 2]
 OFFSETS = torch.tensor([0, 3, 4, 9, 11])
@@ -88,17 +88,18 @@ CASES: dict[str, tuple[Objective, Tensor, Any]] = {
     ),
 }
 PU_CASES: dict[str, tuple[Objective, Any]] = {
-    "pu": (PUObjective(0.4), lambda x: pu_by_one(losses.pu_loss, x)),
+    "pu": (PUObjective(0.4, positive_weight=1.0), lambda x: pu_by_one(losses.pu_loss, x)),
+    "pu, weighed by the mixture": (
+        PUObjective(0.4),
+        lambda x: pu_by_one(lambda p, u, m: losses.pu_loss(p, u, m, positive_weight=m * len(u)), x),
+    ),
     "expectation": (
-        PUObjective(0.4, losses.pu_loss, {"match": "expectation", "positive_weight": 2.0}),
+        PUObjective(0.4, "expectation", 2.0),
         lambda x: pu_by_one(losses.pu_loss, x, match="expectation", positive_weight=2.0),
     ),
-    "upu": (PUObjective(0.4, losses.upu_loss), lambda x: pu_by_one(losses.upu_loss, x)),
-    "nnpu": (
-        PUObjective(0.4, losses.nnpu_loss, {"surrogate": "sigmoid"}),
-        lambda x: pu_by_one(losses.nnpu_loss, x, surrogate="sigmoid"),
-    ),
-    "cvir": (PUObjective(0.4, losses.cvir_loss), lambda x: pu_by_one(losses.cvir_loss, x)),
+    "upu": (PUObjective(0.4, "upu"), lambda x: pu_by_one(losses.upu_loss, x)),
+    "nnpu": (PUObjective(0.4, "nnpu"), lambda x: pu_by_one(losses.nnpu_loss, x)),
+    "cvir": (PUObjective(0.4, "cvir"), lambda x: pu_by_one(losses.cvir_loss, x)),
 }
 
 
@@ -147,6 +148,6 @@ def test_objectives_travel(name: str) -> None:
 def test_contamination_without_a_pair_says_nothing(counts: list[int], offsets: list[int]) -> None:
     x = logits(offsets[-1])
     loss = ContaminationObjective()(x, torch.tensor(counts), torch.tensor(offsets))
-    assert loss.tolist() == [0.0]
+    assert loss.tolist() == [0.0] * len(counts)
     (slope,) = torch.autograd.grad(loss.mean(), x)
     assert slope.tolist() == [0.0] * len(x)

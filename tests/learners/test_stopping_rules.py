@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from learner_cases import Scripted, Trained, halves, some_bags, some_pu, train
 from torch import Tensor
-from training_cases import Scripted, llp_data, llp_module, pu_data, pu_module, weights
 
-from kofn.batches import PUDataset
-from kofn.training import ByLoss, ByLossAndError, ByPrior, CountModule, fit
+from kofn.learners import ByLoss, ByLossAndError, ByPrior
 
 LOSSES = st.floats(-1e4, 1e4)
 
@@ -76,13 +77,16 @@ def test_by_prior_tells_half_instances_apart() -> None:
     assert criteria == [1.5, 2.5, 3.5]  # 0.5, 1.5 and 2.5 apart
 
 
+def scripted(criteria: list[float], **options: Any) -> Trained:
+    data, valid = halves(some_bags(14, rule=Scripted(criteria)), 10)
+    return train(data, valid, **({"epochs": len(criteria)} | options))
+
+
 def test_large_counts_and_close_losses_are_told_apart_in_training() -> None:
-    """Float32, which Lightning would log, knows no difference between these."""
-    module = llp_module(rule=Scripted([20_000.5, 20_000.4999, 20_000.4998]))
-    machine = fit(module, llp_data(4), epochs=3, patience=1)
-    assert [entry["criterion"] for entry in module.history] == [20_000.5, 20_000.4999, 20_000.4998]
-    assert module.best_epoch == 2
-    assert machine.callback_metrics["criterion"].item() == 20_000.4998
+    """Float32 knows no difference between these."""
+    found = scripted([20_000.5, 20_000.4999, 20_000.4998], patience=1)
+    assert [entry["criterion"] for entry in found.history] == [20_000.5, 20_000.4999, 20_000.4998]
+    assert found.best == 2
 
 
 @pytest.mark.parametrize(
@@ -96,57 +100,57 @@ def test_large_counts_and_close_losses_are_told_apart_in_training() -> None:
     ],
 )
 def test_patience_stops_at_the_right_epoch(criteria: list[float], patience: int | None, epochs: int, best: int) -> None:
-    module = llp_module(rule=Scripted(criteria))
-    fit(module, llp_data(4), epochs=len(criteria), patience=patience)
-    assert len(module.history) == epochs
-    assert module.best_epoch == best
+    found = scripted(criteria, patience=patience)
+    assert len(found.history) == epochs
+    assert found.best == best
 
 
 @pytest.mark.parametrize("patience", [1, 2])
-def test_a_run_that_had_stopped_does_not_train_on(tmp_path: Any, patience: int) -> None:
-    criteria = [2.0, 1.0, 3.0, 4.0, 0.0]
-    stopped = llp_module(rule=Scripted(criteria))
-    fit(stopped, llp_data(4), epochs=5, patience=patience, checkpoint=tmp_path)
+def test_a_run_that_had_stopped_does_not_train_on(tmp_path: Path, patience: int) -> None:
+    options: Any = {"patience": patience, "checkpoint": tmp_path / "c"}
+    stopped = scripted([2.0, 1.0, 3.0, 4.0, 0.0], **options)
     assert len(stopped.history) == 2 + patience
-    again = llp_module(rule=Scripted([]))  # would fail if it were asked
-    fit(again, llp_data(4), epochs=9, patience=patience, checkpoint=tmp_path)
+    again = scripted([], epochs=9, **options)  # would fail if it were asked
     assert again.history == stopped.history
-    assert again.best_epoch == 1
-    assert torch.equal(weights(again), weights(stopped))
+    assert again.best == 1
+    assert torch.equal(again.weights, stopped.weights)
 
 
-def test_a_run_that_had_stopped_goes_on_with_more_patience(tmp_path: Any) -> None:
+def test_a_run_that_had_stopped_goes_on_with_more_patience(tmp_path: Path) -> None:
     criteria = [1.0, 2.0, 3.0, 0.5, 4.0, 5.0, 6.0]
-    fit(llp_module(rule=Scripted(criteria)), llp_data(4), epochs=7, patience=2, checkpoint=tmp_path)
-    module = llp_module(rule=Scripted(criteria[3:]))
-    fit(module, llp_data(4), epochs=7, patience=3, checkpoint=tmp_path)
-    assert [entry["criterion"] for entry in module.history] == criteria
-    assert module.best_epoch == 3
-
-
-def test_patience_counts_validations_not_epochs() -> None:
-    module = llp_module(rule=Scripted([2.0, 1.0, 3.0, 4.0]))
-    fit(module, llp_data(4), epochs=8, patience=2, trainer={"check_val_every_n_epoch": 2})
-    assert len(module.history) == 8
-    assert [entry["epoch"] for entry in module.history if "criterion" in entry] == [1, 3, 5, 7]
-    assert module.best_epoch == 3
+    scripted(criteria, patience=2, checkpoint=tmp_path / "c")
+    found = scripted(criteria[3:], epochs=7, patience=3, checkpoint=tmp_path / "c")
+    assert [entry["criterion"] for entry in found.history] == criteria
+    assert found.best == 3
 
 
 def test_stopping_sees_validation_data_only() -> None:
-    """The same validation losses from a run whose training loss falls to nothing: it is not looked at."""
-    seen: list[int] = []
+    """The training loss falls; it is not looked at."""
+    seen: list[list[int]] = []
 
     class Watch(ByLoss):
         def measure(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
-            seen.append(len(labels))
+            seen.append(labels.tolist())
             return super().measure(logits, labels, offsets)
 
-    data = llp_data(4)
-    module = llp_module(rule=Watch(), lr=0.05)
-    fit(module, data, epochs=3, patience=2)
-    assert seen == [4, 4, 4]
-    assert [entry["criterion"] for entry in module.history] == [entry["val_loss"] for entry in module.history]
-    assert module.history[-1]["train_loss"] < module.history[0]["train_loss"]
+    data, valid = halves(some_bags(14, rule=Watch()), 10)
+    found = train(data, valid, lr=0.05, epochs=3, patience=2, batch_size=10)
+    assert seen == [valid.labels.tolist()] * 3
+    assert [entry["criterion"] for entry in found.history] == [entry["val_loss"] for entry in found.history]
+    assert found.history[-1]["train_loss"] < found.history[0]["train_loss"]
+
+
+def test_what_is_held_out_does_not_change_the_steps() -> None:
+    """With other validation labels the weights after each epoch are the same; only which is kept may differ."""
+
+    def seen(**changes: Any) -> list[Tensor]:
+        data, valid = halves(some_bags(14), 10)
+        found: list[Tensor] = []
+        options: Any = {"callback": lambda net, entry: found.append(torch.cat([p.flatten() for p in net.parameters()]))}
+        train(data, replace(valid, **changes), epochs=3, **options)
+        return [each.detach().clone() for each in found]
+
+    assert all(map(torch.equal, seen(), seen(labels=torch.zeros(4, dtype=torch.int64))))
 
 
 def test_by_prior_in_training_counts_every_unlabelled_once() -> None:
@@ -156,25 +160,11 @@ def test_by_prior_in_training_counts_every_unlabelled_once() -> None:
             return super().criterion(loss, sums)
 
     totals: list[list[float]] = []
-    data = pu_data(24, batch_size=7)  # 18 unlabelled in three bags
-    module: CountModule = pu_module(rule=Watch(0.5))
-    fit(module, data, epochs=2)
-    assert isinstance(data.valid, PUDataset)
-    module.eval()
+    data, valid = halves(some_pu(64, size=7, rule=Watch(0.5)), 40)  # 18 unlabelled in three bags
+    found = train(data, valid, epochs=2)
     with torch.no_grad():
-        x = module.network(data.valid.instances).flatten()
-    # The last epoch's weights need not be the kept ones: compare only if they are.
+        x = found.network(torch.from_numpy(data.instances)).flatten()
     assert [total[1] for total in totals] == [18, 18]
-    assert module.best_epoch is not None
-    assert totals[module.best_epoch][0] == int((x[~data.valid.labeled] > 0).sum())
-
-
-@pytest.mark.parametrize("patience", [0, -1, 1.5])
-def test_patience_must_be_a_number_of_epochs(patience: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match=r"`patience` must be (at least 1|a whole number); got"):
-        fit(llp_module(), llp_data(4), epochs=2, patience=patience)
-
-
-def test_patience_needs_validation_data() -> None:
-    with pytest.raises(ValueError, match=r"`patience` needs validation bags"):
-        fit(llp_module(), llp_data(), epochs=2, patience=2)
+    assert found.best is not None
+    rows = torch.arange(40, 64)
+    assert totals[found.best][0] == int((x[rows][~data.labeled[rows]] > 0).sum())

@@ -1,0 +1,92 @@
+"""kofn cv llp | mil | pu: cross-validation on a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from kofn.cli._app import PLAIN, as_json
+from kofn.cli._option_groups import Settings, Table, Talk, takes
+from kofn.cli._tasks import LLP, MIL, PU
+
+app = typer.Typer(help="Cross-validate learners on a table, beside two baselines: folds over bags.", **PLAIN)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folds:
+    """What is compared, on how many folds."""
+
+    learner: Annotated[
+        str, typer.Option(metavar="LEARNERS", help="auto, or some of trees, linear and network, with commas.")
+    ] = "auto"
+    folds: Annotated[int, typer.Option(help="Number of folds.", min=2)] = 5
+
+
+@app.command("llp")
+@takes(Table, LLP, Folds, Settings, Talk)
+def cv_llp(*groups: Any) -> None:
+    """Measure on each fold of the bags what is learned from proportions, counts or bounds of the others.
+
+    \b
+    Examples:
+      kofn cv llp votes.csv --bag county --label share --learner trees,network
+      kofn cv llp votes.csv --bag county --label share --learner trees,linear --set trees.rounds=200
+    """  # noqa: D301  # \b keeps the lines of the example
+    _run(*groups)
+
+
+@app.command("mil")
+@takes(Table, MIL, Folds, Settings, Talk)
+def cv_mil(*groups: Any) -> None:
+    """Measure on each fold of the bags what is learned from whether the others have a positive row.
+
+    \b
+    Example:
+      kofn cv mil slides.parquet --bag slide --label malignant --learner trees,linear,network
+    """  # noqa: D301  # \b keeps the lines of the example
+    _run(*groups)
+
+
+@app.command("pu")
+@takes(Table, PU, Folds, Settings, Talk)
+def cv_pu(*groups: Any) -> None:
+    """Measure on each fold of the rows what is learned from labelled positives and unlabelled rows of the others.
+
+    \b
+    Example:
+      kofn cv pu users.csv --label converted --prior 0.3 --folds 10
+    """  # noqa: D301  # \b keeps the lines of the example
+    _run(*groups)
+
+
+def _run(table: Table, task: LLP | MIL | PU, folds: Folds, settings: Settings, talk: Talk) -> None:
+    """Cross-validate, tell."""
+    from kofn.cli._learner_options import chosen_learners, make_learners
+    from kofn.cli._progress import progress
+    from kofn.cli._screen import FoldTable
+    from kofn.tables import cross_validate_table
+
+    names = chosen_learners(folds.learner.split(","), task.loss)
+    learners = make_learners(names, settings.settings or ())
+    estimators = {
+        name: task.estimator(learner=learner, random_state=settings.seed) for name, learner in learners.items()
+    }
+    screen = FoldTable()
+    with progress(quiet=talk.quiet or talk.json) as bar:
+        found = cross_validate_table(
+            table.data,
+            estimators,
+            n_folds=folds.folds,
+            seed=settings.seed,
+            progress=bar,
+            on_stage=bar or (lambda _: None),
+            on_fold=(lambda *_: None) if talk.json else screen.fold,
+            **table.columns(),
+            **task.columns(),
+        )
+    if talk.json:
+        as_json({"task": type(task).__name__.lower(), "data": str(table.data), "loss": task.loss} | found)
+    else:
+        screen.summary(found)

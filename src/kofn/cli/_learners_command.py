@@ -1,0 +1,52 @@
+"""kofn learners: which there are, and their options."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from typing import Annotated, Literal
+
+import typer
+
+from kofn.cli import _options as options
+from kofn.cli._app import as_json
+
+
+def learners(
+    name: Annotated[
+        Literal["trees", "linear", "network"] | None,
+        typer.Argument(metavar="[NAME]", help="trees, linear or network; by default all."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Show the learners of --learner and the options that --set takes, with what they are if nothing is set.
+
+    \b
+    Examples:
+      kofn learners trees
+      kofn fit llp votes.csv --bag county --label share --learner trees --set rounds=200 -o model
+    """  # noqa: D301  # \b keeps the lines of the example
+    from kofn.cli._learner_options import NAMES, about, options_of, written
+
+    shown = {one: options_of(one) for one in ([name] if name else NAMES)}
+    if json:
+        as_json(
+            {
+                one: {
+                    "about": about(one),
+                    "options": {
+                        option.name: {"default": option.default, "takes": option.takes, "about": option.words}
+                        for option in known.values()
+                    },
+                }
+                for one, known in shown.items()
+            }
+        )
+        return
+    width = min(shutil.get_terminal_size((100, 24)).columns, 120)
+    for number, (one, known) in enumerate(shown.items()):
+        typer.echo(("\n" if number else "") + textwrap.fill(f"{one}: {about(one)}", width))
+        for option in known.values():
+            typer.echo(f"\n  --set {option.name}={written(option.default)}")
+            words = f"{option.words} Takes {option.takes}."
+            typer.echo(textwrap.fill(words, width, initial_indent="      ", subsequent_indent="      "))

@@ -1,0 +1,170 @@
+"""Cross-validation on a table: folds over bags, several learners and two baselines side by side."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import numpy as np
+import torch
+from sklearn.base import clone
+
+from kofn import _require
+from kofn.estimators import LLPClassifier, PUClassifier
+from kofn.estimators._baselines import baseline_losses
+from kofn.estimators._mil_classifier import ATTENTION
+from kofn.learners import CountObjective, Problem, Progress, PUProblem
+from kofn.learners._splits import Split, folds
+from kofn.tables._measures import measure, scores_of
+from kofn.tables._training_table import Estimator, TrainingTable, read_training_table
+
+Fold = dict[str, dict[str, float]]  # measures by name, of each method
+
+
+def cross_validate_table(
+    path: str | os.PathLike[str],
+    estimators: Mapping[str, Estimator],
+    *,
+    n_folds: int = 5,
+    seed: int = 0,
+    on_fold: Callable[[int, Fold], None] = lambda *_: None,
+    progress: Progress | None = None,
+    **table_options: Any,
+) -> dict[str, Any]:
+    """Fit estimators to all folds of the bags but one, and measure them on the one; for each fold in turn.
+
+    Each fold holds about the same part of the positive and of the negative bags, where bags are one or the other; for
+    PU, of the labelled and of the unlabelled rows.
+
+    Args:
+        path: a CSV or Parquet file.
+        estimators: by name; of one task, with the same loss, so that their losses can be compared.
+        n_folds: how many.
+        seed: of the folds.
+        on_fold: called after each fold with its number, from 0, and its measures.
+        progress: called while learners learn, as in an estimator.
+        **table_options: label, bag and the other options of `fit_table`.
+
+    Returns:
+        rows; bags (None for PU); folds: for each a dict with the two baselines and the estimators by name, of each the
+        mean loss of the held-out bags, of estimators also measures such as bag_auc, and seconds; summary: for each
+        method the mean and the standard deviation of each measure over the folds.
+
+    Raises:
+        FileNotFoundError, ValueError: bad input; fewer bags, or bags of a kind, than folds.
+
+    Examples:
+        >>> import numpy as np, kofn
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> from kofn.tables import cross_validate_table, write_table
+        >>> rng = np.random.default_rng(0)
+        >>> x, bag = rng.normal(size=400), np.repeat(np.arange(100), 4)
+        >>> count = (x > 0).reshape(100, 4).sum(1).repeat(4)
+        >>> with TemporaryDirectory() as folder:
+        ...     votes = Path(folder) / "votes.csv"
+        ...     _ = write_table(votes, [{"ward": bag, "yes": count, "x": x}])
+        ...     linear = {"linear": kofn.LLPClassifier("linear", random_state=0)}
+        ...     found = cross_validate_table(votes, linear, bag="ward", label="yes", n_folds=2)
+        >>> list(found["summary"])
+        ['no features', 'bag means', 'linear']
+        >>> mean = {name: measures["loss"]["mean"] for name, measures in found["summary"].items()}
+        >>> mean["linear"] < mean["bag means"] < mean["no features"]
+        True
+    """
+    first = next(iter(estimators.values()))
+    table = read_training_table(path, first, **table_options)
+    problem = _problem(first, table)
+    splits = _splits(problem, n_folds, seed)
+    found: list[Fold] = []
+    for number, split in enumerate(splits):
+        fold: Fold = {name: {"loss": loss} for name, loss in baseline_losses(problem, [split]).items()}
+        for name, estimator in estimators.items():
+            told = _telling(progress, f"fold {number + 1} of {n_folds}, {name}: ")
+            fold[name] = _judge(_with_label(estimator, table).set_params(progress=told), table, problem, split)
+        found.append(fold)
+        on_fold(number, fold)
+    return {
+        "rows": table.metadata.rows,
+        "bags": len(table.metadata.bag_names) or None,
+        "folds": found,
+        "summary": {name: _summary([fold[name] for fold in found]) for name in found[0]},
+    }
+
+
+def _problem(estimator: Estimator, table: TrainingTable) -> Problem:
+    """The problem of all bags, whose parts are judged on."""
+    scratch: Any = _with_label(estimator, table)
+    if isinstance(scratch, PUClassifier):
+        return scratch._problem(table.encoded, table.y, scratch._seed())[0]
+    return cast(Problem, scratch._problem(table.encoded, table.y, table.metadata.bag_of)[0])
+
+
+def _with_label(estimator: Estimator, table: TrainingTable) -> Any:
+    """A clone, of LLP with the kind of label that the table has."""
+    copy = clone(estimator)
+    return copy.set_params(label=table.label) if isinstance(copy, LLPClassifier) else copy
+
+
+def _splits(problem: Problem, n_folds: int, seed: int) -> list[Split]:
+    """Folds of which each can be learned from and judged on."""
+    _require.whole_number("--folds", n_folds, low=2)
+    if len(problem.strata) < n_folds:
+        raise ValueError(
+            f"--folds must be at most the number of bags; got {n_folds}, and there are {len(problem.bags)}."
+        )
+    # A fold of labelled and unlabelled rows needs both; what is learned from bags needs both kinds of them.
+    kind, needed = ("row", n_folds) if isinstance(problem, PUProblem) else ("bag", 2)
+    fewest = int(problem.strata.unique(return_counts=True)[1].min())
+    if fewest < needed and not isinstance(problem.objective, CountObjective):
+        raise ValueError(
+            f"each label must be that of at least {needed} {kind}s, so that it is in what is learned from and in what "
+            f"is held out; one is that of {fewest}. Take fewer --folds, or more data."
+        )
+    return folds(problem.strata, n_folds, seed)
+
+
+def _judge(estimator: Any, table: TrainingTable, problem: Problem, split: Split) -> dict[str, float]:
+    """Fit to one part of the bags, and measure on the other."""
+    train, held = (_rows(problem, units) for units in split)
+    start = time.monotonic()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "this fit is no better")  # the baselines stand beside it
+        table.fit(estimator, train)
+    seconds = time.monotonic() - start
+    bag_of = None if table.metadata.bag_of is None else table.metadata.bag_of[held]
+    scores = scores_of(estimator, table.encoded[held], bag_of)
+    part = problem.take(split[1])
+    if estimator.loss in ATTENTION:
+        loss = part.mean(part.objective(torch.from_numpy(scores), part.labels, part.bags.offsets))
+    else:
+        logits = torch.full((len(problem.instances),), torch.nan, dtype=torch.float64)
+        logits[torch.from_numpy(held)] = torch.from_numpy(scores)
+        loss = part.mean_loss(logits)
+    return {"loss": float(loss)} | measure(estimator, scores, table.y[held], bag_of) | {"seconds": seconds}
+
+
+def _rows(problem: Problem, units: torch.Tensor) -> Any:
+    """The rows of some bags, in the order of the table; of PU the units are rows."""
+    if isinstance(problem, PUProblem):
+        return units.numpy()
+    return problem.bags.select(units).index.unique().numpy()
+
+
+def _telling(progress: Progress | None, prefix: str) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda what, step, of, losses: progress(prefix + what, step, of, losses)
+
+
+def _summary(folds: list[dict[str, float]]) -> dict[str, dict[str, float]]:
+    """Mean and standard deviation over the folds that have a measure."""
+    found = {}
+    for name in dict.fromkeys(name for fold in folds for name in fold):
+        values = [fold[name] for fold in folds if name in fold]
+        spread = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+        found[name] = {"mean": float(np.mean(values)), "spread": spread}
+    return found
