@@ -17,8 +17,8 @@ from kofn.learners._splits import Split
 
 Instances = NDArray[np.float32]
 Logits = NDArray[np.float64]
-#: Called with what is being done, how far it is, of how many, and the losses so far.
 Progress = Callable[[str, int, int, Mapping[str, float]], None]
+"""Called while a learner learns, with what is being done, how far it is, of how many, and the losses so far."""
 
 
 @dataclass(eq=False, kw_only=True)
