@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from estimator_cases import quick, bags_task
+from estimator_cases import bags_task, quick
+from kofn.training import CountData, CountModule, fit
 from torch import nn
 
 import kofn
 from kofn import models
 from kofn.batches import BagDataset
-from kofn.training import CountData, CountModule, fit
 
 TASK = bags_task(bags=12)
 X, Y, GROUPS = TASK.X, TASK.y, TASK.groups

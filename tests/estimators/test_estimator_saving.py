@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from estimator_cases import quick, bags_task, pu_task
+from estimator_cases import bags_task, pu_task, quick
 from model_file_cases import contents, forge
 from sklearn.exceptions import NotFittedError
 
