@@ -111,7 +111,7 @@ class Trees(Learner):
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedTrees:
         text = tensors["trees"].numpy().tobytes().decode()
         # LightGBM makes room for what the text announces before it reads on; each leaf takes some letters.
-        announced = max(map(int, re.findall(r"^(?:num_|max_)\w+=(\d+)$", text, re.MULTILINE)), default=0)
+        announced = max(map(int, re.findall(r"(?:num_|max_)\w+\s*=\s*[-+]?(\d+)", text)), default=0)
         if announced > len(text):
             raise ValueError(f"the model's trees must have room in their {len(text)} letters; they say {announced}.")
         return FittedTrees(text=text, start=float(facts["start"]), threads=self.threads)
