@@ -105,15 +105,15 @@ def test_facts_that_are_wrong(
     ("changes", "message"),
     [
         ({"learner.parameters.hidden": [HUGE]}, "`module` must be the network that the model was trained with"),
-        ({"learner.parameters.hidden": [1 << 80]}, ""),
-        ({"learner.parameters.hidden": [HUGE, HUGE]}, ""),
+        ({"learner.parameters.hidden": [1 << 80]}, "."),
+        ({"learner.parameters.hidden": [HUGE, HUGE]}, "."),
         ({"learner.parameters.hidden": [-3]}, "`hidden` must be widths of layers"),
         ({"learner.parameters.module": "builtins:exec"}, "`module` must be one of 'mlp'"),
         ({"learner.parameters.module": "magic_mlp"}, "`module` must be the network that the model was trained with"),
         ({"learner.state.shape": [HUGE]}, "`module` must be the network that the model was trained with"),
         ({"learner.state.shape": [1, 5]}, "`module` must be the network|columns must be those of its network"),
         ({"learner.state.shape": [6]}, "`module` must be the network that the model was trained with"),
-        ({"learner.state.shape": []}, ""),
+        ({"learner.state.shape": []}, "."),
         ({"learner.state.pooling": "attention"}, "`module` must be the network that the model was trained with"),
         ({"learner.state.design": {"categories": [[1, HUGE]]}}, "columns must be those of its network"),
     ],
@@ -130,7 +130,7 @@ def test_a_network_that_is_another(
 @pytest.mark.parametrize("name", ["linear", "network"])
 @pytest.mark.parametrize(
     "categories",
-    [[[1, HUGE]], [[1, HUGE], [2, 3 - HUGE]], [[1, 3.0]], [["1", 3]], [[1]], 3, {"1": 3}],
+    [[[1, HUGE]], [[1, HUGE], [2, 3 - HUGE]], [[1, 3.0]], [["1", 3]], [1], 3, {"1": 3}],
     ids=str,
 )
 def test_categories_that_cannot_be(saved: dict[str, bytes], name: str, categories: Any, tmp_path: Path) -> None:
