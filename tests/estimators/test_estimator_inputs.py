@@ -16,7 +16,6 @@ import kofn
 from kofn import models
 
 
-
 def network(module: Any = "mlp", **options: Any) -> kofn.Network:
     """A network that is trained shortly, with nothing held out."""
     short: dict[str, Any] = {"hidden": (), "epochs": 4, "lr": 0.1, "batch_size": 16}
