@@ -30,6 +30,12 @@ def learns(**options: Any) -> dict[str, Any]:
     return quick(**({"epochs": 12} | options))
 
 
+def short_network(module: Any = "mlp", **options: Any) -> kofn.Network:
+    """A network trained shortly with nothing held out, so that no warning comes of it."""
+    short: dict[str, Any] = {"hidden": (), "epochs": 1, "validation_fraction": 0.0, "patience": None}
+    return kofn.Network(module, **(short | options))
+
+
 #: Learners with options that are quick on a small table.
 LEARNERS: dict[str, Callable[[], Learner]] = {
     "trees": lambda: kofn.Trees(max_rounds=60, patience=10, learning_rate=0.2, leaves=4),

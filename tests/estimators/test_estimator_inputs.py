@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from estimator_cases import bags_task
+from estimator_cases import bags_task, short_network
 from torch import nn
 
 import kofn
@@ -17,9 +17,7 @@ from kofn import models
 
 
 def network(module: Any = "mlp", **options: Any) -> kofn.Network:
-    """A network that is trained shortly, with nothing held out."""
-    short: dict[str, Any] = {"hidden": (), "epochs": 4, "lr": 0.1, "batch_size": 16}
-    return kofn.Network(module, **(short | {"validation_fraction": 0.0, "patience": None} | options))
+    return short_network(module, **({"epochs": 4, "lr": 0.1, "batch_size": 16} | options))
 
 
 def llp(learner: Any = None) -> kofn.LLPClassifier:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,8 @@ import pandas as pd
 import pytest
 import torch
 from estimator_cases import LEARNERS, UNLEARNT, bags_task, pu_task
-from model_file_cases import contents, forge
-from sklearn.exceptions import NotFittedError
+from estimator_cases import short_network as network
+from model_file_cases import contents
 from sklearn.linear_model import LogisticRegression
 
 import kofn
@@ -25,12 +23,6 @@ X, Y, GROUPS = TASK.X, TASK.y, TASK.groups
 ROWS, _, LABELS = pu_task(rows=80)
 GAPS = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
 TABLE = pd.DataFrame({"age": GAPS[:, 0], "height": X[:, 1], "sex": np.resize(["f", "m", None], len(X))})
-
-
-def network(module: Any = "mlp", **options: Any) -> kofn.Network:
-    """A network that is trained shortly, with nothing held out."""
-    short: dict[str, Any] = {"hidden": (), "epochs": 1, "validation_fraction": 0.0, "patience": None}
-    return kofn.Network(module, **(short | options))
 
 
 def llp(learner: Any = None, **options: Any) -> Any:
@@ -256,79 +248,3 @@ def test_a_loaded_one_fits_as_the_first_did(name: str, tmp_path: Path) -> None:
     copy: Any = load(tmp_path / "model")
     copy.fit(X, Y, groups=GROUPS)
     assert np.array_equal(copy.decision_function(X), model.decision_function(X))
-
-
-def test_saving_what_is_not_fitted(tmp_path: Path) -> None:
-    with pytest.raises(NotFittedError):
-        kofn.LLPClassifier().save(tmp_path / "model")
-    assert not (tmp_path / "model").exists()
-
-
-def test_saving_over_something_else(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("x")
-    for path, what in ((tmp_path, "is a folder"), (tmp_path / "thesis.tex", "is another file")):
-        with pytest.raises(ValueError, match=f"`path` must be free or a kofn model; .* {what}"):
-            llp().save(path)
-    assert contents(tmp_path) == {"thesis.tex": b"x"}
-
-
-def test_saving_over_an_older_one(tmp_path: Path) -> None:
-    llp().save(tmp_path / "model")
-    mil().save(tmp_path / "model")
-    assert isinstance(load(tmp_path / "model"), kofn.MILClassifier)
-
-
-def test_another_class(tmp_path: Path) -> None:
-    llp().save(tmp_path / "model")
-    with pytest.raises(
-        ValueError, match=r"must hold a model of kind 'MILClassifier'; .* holds one of kind 'LLPClassifier'"
-    ):
-        kofn.MILClassifier.load(tmp_path / "model")
-    forge(tmp_path / "model", kind="SVC")
-    with pytest.raises(
-        ValueError, match="must hold a model of kind 'LLPClassifier' or 'MILClassifier' or 'PUClassifier'"
-    ):
-        load(tmp_path / "model")
-
-
-def test_nothing_there(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="`path` must be a file that kofn wrote a model to"):
-        load(tmp_path / "model")
-
-
-def test_damage_is_noticed(tmp_path: Path) -> None:
-    path = tmp_path / "model"
-    llp().save(path)
-    whole = path.read_bytes()
-    for damaged in (whole[:-1] + bytes([whole[-1] ^ 1]), whole[:-3]):
-        path.write_bytes(damaged)
-        with pytest.raises(ValueError, match="altered"):
-            load(path)
-
-
-def test_a_file_from_the_future(tmp_path: Path) -> None:
-    llp().save(tmp_path / "model")
-    forge(tmp_path / "model", version=3, kofn="9.0")
-    with pytest.raises(
-        ValueError, match=r"written by kofn 9\.0, format version 3; this kofn reads up to 2: upgrade kofn"
-    ):
-        load(tmp_path / "model")
-
-
-class Bomb:
-    def __reduce__(self) -> Any:
-        return (sys.exit, ("a pickle was executed",))
-
-
-def test_loading_executes_nothing(tmp_path: Path) -> None:
-    llp().save(tmp_path / "model")
-    (tmp_path / "model").write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(ValueError, match="is none, or its first bytes"):
-        load(tmp_path / "model")
-
-
-def test_loading_leaves_the_stream_alone(tmp_path: Path) -> None:
-    llp().save(tmp_path / "model")
-    state = torch.get_rng_state()
-    load(tmp_path / "model")
-    assert torch.equal(torch.get_rng_state(), state)

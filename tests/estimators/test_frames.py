@@ -26,7 +26,7 @@ FRAME = pd.DataFrame(
         "age": np.where(GAPS, np.nan, RNG.normal(40, 10, ROWS)),
         "grade": pd.Categorical(RNG.choice(["a", "b"], ROWS), categories=["b", "a", "never"]),
         "member": RNG.random(ROWS) < 0.5,
-        "visits": pd.array(np.where(RNG.random(ROWS) < 0.1, None, RNG.integers(0, 9, ROWS)), dtype="Int64"),
+        "visits": pd.Series(RNG.integers(0, 9, ROWS)).mask(RNG.random(ROWS) < 0.1).astype("Int64").array,
     },
     index=np.arange(ROWS)[::-1],
 )
@@ -139,7 +139,6 @@ def test_a_gap_that_training_had_none_of_is_the_mean(name: str) -> None:
     ids=["empty", "infinite", "dates", "tuples"],
 )
 def test_columns_that_cannot_be_learned(column: Any, message: str) -> None:
-
     frame = FRAME.assign(new=pd.Series(column, index=FRAME.index))
     with pytest.raises(ValueError, match=message):
         kofn.LLPClassifier("linear").fit(frame, Y, groups=GROUPS)
