@@ -226,8 +226,8 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _seed(self) -> int:
         if getattr(self.learner, "checkpoint", None) is not None and not isinstance(self.random_state, Integral):
             raise ValueError(
-                f"`random_state` must be an int with `checkpoint`, or the next fit would be another and could not go on "
-                f"from it; got {self.random_state!r}."
+                f"`random_state` must be an int with `checkpoint`, or the next fit would be another and could not go "
+                f"on from it; got {self.random_state!r}."
             )
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
