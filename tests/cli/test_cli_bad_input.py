@@ -42,7 +42,10 @@ CASES = {
     ),
     "bad number": (f"{FIT} --label count --set rounds=many", "rounds of trees must be a whole number, or none"),
     "number out of range": (f"{FIT} --label count --set rounds=0", "--set, trees: `rounds` must be"),
-    "not a setting": (f"{FIT} --label count --set rounds", "--set must be NAME=VALUE, such as rounds=200; got 'rounds'"),
+    "not a setting": (
+        f"{FIT} --label count --set rounds",
+        "--set must be NAME=VALUE, such as rounds=200; got 'rounds'",
+    ),
     "no such setting": (f"{FIT} --label count --set round=9", "trees has no option 'round'. Did you mean 'rounds'?"),
     "setting of another learner": (f"{FIT} --label count --set epochs=3", "trees has no option 'epochs'. There are"),
     "setting of a learner not here": (
@@ -126,7 +129,9 @@ def test_a_typo_is_found_before_the_rows_are_read(folder: Path, monkeypatch: pyt
     assert "Did you mean 'bag'?" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["fit llp t.csv", "fit llp t.csv --bag b --label y -o m --loss best", "learners forest", "nonsense"])
+@pytest.mark.parametrize(
+    "command", ["fit llp t.csv", "fit llp t.csv --bag b --label y -o m --loss best", "learners forest", "nonsense"]
+)
 def test_usage(command: str) -> None:
     assert CliRunner().invoke(app, command.split()).exit_code == 2
 
