@@ -109,7 +109,7 @@ def _show_curve(estimator: Any) -> None:
     from kofn.learners._learner import step_name
 
     history = estimator.history_
-    if not history:  # a linear model with a given penalty has no steps to choose from
+    if not history:  # a learner of the user's own need not have steps
         return
     typer.echo(f"\n{step_name(history):<8}training loss   validation loss")
     best = estimator.best_step_
