@@ -73,7 +73,7 @@ def _run(table: Table, task: LLP | MIL | PU, folds: Folds, settings: Settings, t
     estimators = {
         name: task.estimator(learner=learner, random_state=settings.seed) for name, learner in learners.items()
     }
-    screen = FoldTable()
+    screen = FoldTable("rows" if isinstance(task, PU) else "bags")
     with progress(quiet=talk.quiet or talk.json) as bar:
         found = cross_validate_table(
             table.data,
