@@ -20,7 +20,7 @@ UNLEARNT = pytest.mark.filterwarnings("ignore:this fit is no better than a model
 
 def quick(**options: Any) -> dict[str, Any]:
     """Parameters of an estimator with a small network, trained shortly; options are of either."""
-    chosen = {"hidden": (), "epochs": 4, "lr": 0.1, "batch_size": 16, "random_state": 0} | options
+    chosen: dict[str, Any] = {"hidden": (), "epochs": 4, "lr": 0.1, "batch_size": 16, "random_state": 0} | options
     of_network = {name: chosen.pop(name) for name in kofn.Network().get_params() if name in chosen}
     return {"learner": kofn.Network(**of_network)} | chosen
 

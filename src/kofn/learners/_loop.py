@@ -13,8 +13,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from kofn.batches import BagSampler
 from kofn.learners._checkpoints import Checkpoint, fit_identity
+from kofn.learners._instance_network import one_logit
 from kofn.learners._learner import Progress
-from kofn.learners._modules import one_logit
 from kofn.learners._problem import Problem
 from kofn.learners._random_stream import RandomStream
 from kofn.learners._schedules import SCHEDULES
