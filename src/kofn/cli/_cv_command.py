@@ -9,7 +9,7 @@ import typer
 
 from kofn.cli._app import PLAIN, as_json
 from kofn.cli._option_groups import Settings, Table, Talk, takes
-from kofn.cli._tasks import LLP, MIL, PU
+from kofn.cli._task_options import LLP, MIL, PU
 
 app = typer.Typer(help="Cross-validate learners on a table, beside two baselines: folds over bags.", **PLAIN)
 
