@@ -28,7 +28,8 @@ def begun(**options: Any) -> kofn.MILClassifier:
     """Fitted without a step: the learning rate is 0."""
     rows, labels, groups = some()
     loss = options.pop("loss", "count")
-    network = kofn.Network(**({"hidden": (4,), "lr": 0.0, "epochs": 1, "standardise": False} | options))
+    chosen: dict[str, Any] = {"hidden": (4,), "lr": 0.0, "epochs": 1, "standardise": False} | options
+    network = kofn.Network(**chosen)
     return kofn.MILClassifier(network, loss=loss, random_state=0).fit(rows, labels, groups=groups)
 
 

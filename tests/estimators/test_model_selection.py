@@ -152,7 +152,7 @@ def test_weights_and_copies_are_routed() -> None:
     pipe = make_pipeline(StandardScaler(), kofn.LLPClassifier(learner)).fit(
         X, y, groups=GROUPS, copies=copies, bag_weight=weights
     )
-    alone = kofn.LLPClassifier(learner).fit(StandardScaler().fit_transform(X), y, GROUPS, copies, bag_weight=weights)
+    alone: Any = kofn.LLPClassifier(learner).fit(StandardScaler().fit_transform(X), y, GROUPS, copies, bag_weight=weights)
     assert np.array_equal(pipe[-1].fitted_.weights, alone.fitted_.weights)
 
 

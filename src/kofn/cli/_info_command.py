@@ -30,10 +30,10 @@ def info(model: options.Model, json: options.Json = False) -> None:
 def facts(model: Any, path: Path) -> dict[str, Any]:
     """All about a model, for machines."""
     from kofn.cli._learner_options import options_of
-    from kofn.estimators._saving import NOT_KEPT, learner_of
+    from kofn.estimators._saving import NOT_KEPT
 
     estimator = model.estimator
-    learner = learner_of(estimator)
+    learner = estimator.fitted_learner_
     name = type(learner).__name__.lower()
     return {
         "model": str(path),

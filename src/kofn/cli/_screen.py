@@ -18,14 +18,12 @@ def show_fit(model: Any, path: Path) -> None:
 
 def show_model(model: Any, path: Path) -> None:
     """What a model is and how good it was on validation data."""
-    from kofn.estimators._saving import learner_of
-
     data, columns, estimator = model.data, model.columns, model.estimator
     sizes = data.get("sizes")
     spread = "" if not sizes else f" of {sizes[0]}" if sizes[0] == sizes[1] else f" of {sizes[0]} to {sizes[1]}"
     bags = f", {data['bags']:,} bags{spread}" if data.get("bags") else ""
     kinds = f"{_named(columns.numeric, 'numeric')}; {_named(list(columns.categories), 'text')}"
-    learner = type(learner_of(estimator)).__name__.lower()
+    learner = type(estimator.fitted_learner_).__name__.lower()
     typer.echo(f"model      {path}: {model.task}, {learner}, loss {estimator.loss}, trained in {model.seconds:.1f} s")
     typer.echo(f"data       {data['file']}: {data['rows']:,} rows{bags}")
     typer.echo(f"features   {len(columns.names)} columns ({kinds})")

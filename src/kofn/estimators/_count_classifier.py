@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from copy import copy
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -37,6 +38,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     classes_: Array
     fitted_: Fitted
+    fitted_learner_: Learner
     columns_: Columns | None
     learner: Any
     loss: str
@@ -142,7 +144,9 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Let the learner make the problem's loss small, and keep what became of it."""
         rows = len(problem.instances)
         bags, used, problem = _used(problem)
-        fitted = self._learner(problem).fit(problem, seed=seed, progress=self.progress)
+        learner = self._learner(problem)
+        fitted = learner.fit(problem, seed=seed, progress=self.progress)
+        self.fitted_learner_ = copy(learner)  # its options may be set anew, and a file must have those of the fit
         self.classes_, self.seed_ = classes, seed
         self.fitted_ = fitted
         self.rate_ = problem.rate
@@ -226,8 +230,8 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _seed(self) -> int:
         if getattr(self.learner, "checkpoint", None) is not None and not isinstance(self.random_state, Integral):
             raise ValueError(
-                f"`random_state` must be an int with `checkpoint`, or the next fit would be another and could not go on "
-                f"from it; got {self.random_state!r}."
+                f"`random_state` must be an int with `checkpoint`, or the next fit would be another and could not go "
+                f"on from it; got {self.random_state!r}."
             )
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 

@@ -68,6 +68,7 @@ class LLPClassifier(CountClassifier):
     Attributes:
         classes_: the two classes; the second is positive.
         fitted_: what the learner made.
+        fitted_learner_: the learner that made it, with its options, also where it was named by a word.
         rate_: the base rate: the probability of a positive before anything is learned.
         history_: a dict for each step of the learner: train_loss, val_loss.
         best_step_: the step that was taken, None where nothing was held out.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from kofn._model_file import Model, read_model, write_model
 from kofn.estimators._columns import Columns
@@ -20,13 +20,12 @@ WIDEST = 65536  # bytes of a class, so that a file cannot ask for memory that it
 def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) -> None:
     """Write a fitted estimator to the file `path`; `extra` are facts, plain JSON, that travel with it."""
     kept, code = _parameters(estimator)
-    fitted_learner = learner_of(estimator)
-    options, learner_code = _parameters(fitted_learner)
+    options, learner_code = _parameters(estimator.fitted_learner_)
     state, tensors = estimator.fitted_.to_model()
     facts: dict[str, Any] = {
         "parameters": kept,
         "not_saved": [*code, *learner_code],
-        "learner": {"kind": type(fitted_learner).__name__, "parameters": options, "state": state},
+        "learner": {"kind": type(estimator.fitted_learner_).__name__, "parameters": options, "state": state},
         "classes": to_json(estimator.classes_),
         "classes_dtype": estimator.classes_.dtype.str,
         "columns": None if estimator.columns_ is None else estimator.columns_.to_facts(),
@@ -70,6 +69,9 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
         )
     described: dict[str, Any] = _known(facts, "learner", dict)
     options = set(Network().get_params())
+    unknown = sorted(set(given) - options - set(kind().get_params(deep=False)))
+    if unknown:
+        raise ValueError(f"`{unknown[0]}` must be a parameter of {model.kind} or of Network to load {path}; it is not.")
     kinds: dict[str, type[Learner]] = {"Trees": Trees, "Linear": Linear, "Network": Network}
     if described["kind"] not in kinds:
         raise ValueError(f"{path} must hold trees, a linear model or a network; it says {described['kind']!r}.")
@@ -77,10 +79,13 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     learner = kinds[described["kind"]](**_tuples(described["parameters"]), **code)
     rest = {name: value for name, value in given.items() if name not in options}
     estimator = kind(learner, **(_tuples(facts["parameters"]) | rest))
+    estimator.fitted_learner_ = copy(learner)
     estimator.fitted_ = learner.from_model(described["state"], model.tensors)
     dtype = np.dtype(facts["classes_dtype"])
     if dtype.itemsize > WIDEST:
         raise ValueError(f"{path} must have classes of at most {WIDEST} bytes each; their dtype is {dtype}. Fit again.")
+    if len(facts["classes"]) > 2:
+        raise ValueError(f"{path} must have two classes; it has {len(facts['classes'])}. Fit again.")
     estimator.classes_ = np.array(facts["classes"], dtype=dtype)
     estimator.columns_ = None if facts["columns"] is None else Columns.from_facts(facts["columns"])
     estimator.instance_shape_, estimator.seed_ = tuple(facts["instance_shape"]), facts["seed"]
@@ -95,17 +100,6 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     estimator.held_out_ = np.array(facts["held_out"], dtype=np.int64)
     estimator.held_out_logits_ = None
     return estimator
-
-
-def learner_of(estimator: Any) -> Learner:
-    """The learner of a fitted estimator, with its options, also where it was named by a word or a module."""
-    named: object = estimator.learner
-    if isinstance(named, nn.Module):
-        return Network(named)
-    if isinstance(named, Learner):
-        return named
-    kinds: dict[str, type[Learner]] = {"FittedTrees": Trees, "FittedLinear": Linear, "FittedNetwork": Network}
-    return kinds[type(estimator.fitted_).__name__]()
 
 
 def _parameters(owner: Any) -> tuple[dict[str, Any], list[str]]:

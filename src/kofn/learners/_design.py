@@ -90,4 +90,14 @@ class Design:
         numeric, mean, scale, missing = (
             tensors[f"design.{name}"].numpy() for name in ("numeric", "mean", "scale", "missing")
         )
-        return cls(numeric, mean, scale, missing, dict(facts["categories"]))
+        categories = dict(facts["categories"])
+        # Each by itself: counts of which some are negative could add up to a width that is right.
+        if not all(type(column) is int and type(k) is int and k >= 0 for column, k in categories.items()):
+            raise ValueError("the model's columns must have numbers of categories, 0 or more.")
+        if {part.ndim for part in (numeric, mean, scale, missing)} != {1} or not len(numeric) == len(mean) == len(
+            scale
+        ):
+            raise ValueError(
+                f"the model must have a mean and a scale for each of its {len(numeric)} columns of numbers."
+            )
+        return cls(numeric, mean, scale, missing, categories)

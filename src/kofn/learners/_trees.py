@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from kofn.learners._held_out import mean_curve, validation
 from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress, require_table
 from kofn.learners._problem import Problem
 from kofn.learners._splits import splits_of
+from kofn.learners._tree_text import require_sound_trees
 
 UNCHOSEN = 100  # rounds, where there are too few bags to choose their number on
 GROWTH = 1.1  # rounds of a fit on all bags over those of a fit on a part of them
@@ -110,10 +110,8 @@ class Trees(Learner):
 
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedTrees:
         text = tensors["trees"].numpy().tobytes().decode()
-        # LightGBM makes room for what the text announces before it reads on; each leaf takes some letters.
-        announced = max(map(int, re.findall(r"^(?:num_|max_)\w+=(\d+)$", text, re.MULTILINE)), default=0)
-        if announced > len(text):
-            raise ValueError(f"the model's trees must have room in their {len(text)} letters; they say {announced}.")
+        if text:
+            require_sound_trees(text)
         return FittedTrees(text=text, start=float(facts["start"]), threads=self.threads)
 
     def require_options(self) -> None:

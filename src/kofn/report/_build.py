@@ -13,7 +13,6 @@ from kofn.bags import Bags
 from kofn.counts import CountDistribution
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._row_labels import bags_of
-from kofn.estimators._saving import learner_of
 from kofn.learners._learner import step_name
 from kofn.report import _count_distributions as distributions
 from kofn.report._contents import BagTable, Binomial, Metric, Report, Task
@@ -245,7 +244,7 @@ def _facts(estimator: Any, task: Task, rows: int, table: BagTable | None) -> lis
         found += [("Bags", f"{len(table):,}"), ("Bag size", spread)]
     if hasattr(estimator, "n_features_in_"):
         found.append(("Features", f"{estimator.n_features_in_:,}"))
-    found.append(("Learner", type(learner_of(estimator)).__name__.lower()))
+    found.append(("Learner", type(estimator.fitted_learner_).__name__.lower()))
     if estimator.history_:
         found.append((STEPS[step_name(estimator.history_)], f"{len(estimator.history_):,}"))
     if task == "pu":

@@ -1,0 +1,246 @@
+"""Files that say what no fit said: refused, at no cost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from estimator_cases import bags_task
+from model_file_cases import forge
+
+import kofn
+from kofn._model_file import read_model, write_model
+from kofn.estimators import load
+
+TASK = bags_task(bags=12)
+TABLE = pd.DataFrame({"age": TASK.X[:, 0], "sex": np.resize(["f", "m", "x"], len(TASK.X)), "height": TASK.X[:, 1]})
+LEARNERS: dict[str, Callable[[], Any]] = {
+    "trees": lambda: kofn.Trees(rounds=3),
+    "linear": lambda: kofn.Linear(l2=0.1),
+    "network": lambda: kofn.Network(hidden=(3,), epochs=1, validation_fraction=0.0, patience=None),
+}
+HUGE = 1 << 40
+
+
+@pytest.fixture(scope="module", params=LEARNERS)
+def learner(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The file of each learner."""
+    found = {}
+    for name, make in LEARNERS.items():
+        path = tmp_path_factory.mktemp("saved") / name
+        kofn.LLPClassifier(make(), random_state=0).fit(TABLE, TASK.y, groups=TASK.groups).save(path)
+        found[name] = path.read_bytes()
+    return found
+
+
+def changed(facts: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Facts with these, where dots lead into a dict; those of ... left out."""
+    found = dict(facts)
+    for name, value in changes.items():
+        head, _, rest = name.partition(".")
+        if rest:
+            found[head] = changed(found[head], {rest: value})
+        elif value is ...:
+            del found[head]
+        else:
+            found[head] = value
+    return found
+
+
+def forged(path: Path, data: bytes, changes: dict[str, Any]) -> Path:
+    path.write_bytes(data)
+    forge(path, facts=changed(read_model(path).facts, changes))
+    return path
+
+
+WRONG = "must hold a LLPClassifier as this kofn writes it; .*Written by kofn"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"classes_dtype": "<U100000000"}, "must have classes of at most 65536 bytes each; their dtype is <U100000000"),
+        ({"classes_dtype": "no such"}, WRONG),
+        ({"classes": [0] * 100_000, "classes_dtype": "<U16384"}, "must have two classes; it has 100000"),
+        ({"classes": 7}, WRONG),
+        ({"held_out": [1 << 80]}, WRONG),
+        ({"instance_shape": None}, WRONG),
+        ({"parameters": []}, WRONG),
+        ({"parameters": {"temperature": 2}}, WRONG),
+        ({"not_saved": ...}, "KeyError.*not_saved"),
+        ({"learner": "trees"}, "its learner is a str"),
+        ({"learner.kind": "EM"}, "must hold trees, a linear model or a network; it says 'EM'"),
+        ({"learner.kind": "os.system"}, "must hold trees, a linear model or a network; it says 'os.system'"),
+        ({"learner.kind": ["Trees"]}, WRONG),
+        ({"learner.parameters": {"temperature": 2}}, WRONG),
+        ({"learner.parameters": [1]}, WRONG),
+        ({"learner.state": {}}, WRONG),
+        ({"learner.state": None}, WRONG),
+        ({"columns": 3}, WRONG),
+        ({"extra": [1]}, "its extra is a list"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_facts_that_are_wrong(
+    saved: dict[str, bytes], learner: str, changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message) as raised:
+        load(forged(tmp_path / "model", saved[learner], changes))
+    assert len(str(raised.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learner.parameters.hidden": [HUGE]}, "`module` must be the network that the model was trained with"),
+        ({"learner.parameters.hidden": [1 << 80]}, "."),
+        ({"learner.parameters.hidden": [HUGE, HUGE]}, "."),
+        ({"learner.parameters.hidden": [-3]}, "`hidden` must be widths of layers"),
+        ({"learner.parameters.module": "builtins:exec"}, "`module` must be one of 'mlp'"),
+        ({"learner.parameters.module": "magic_mlp"}, "`module` must be the network that the model was trained with"),
+        ({"learner.state.shape": [HUGE]}, "`module` must be the network that the model was trained with"),
+        ({"learner.state.shape": [1, 5]}, "`module` must be the network|columns must be those of its network"),
+        ({"learner.state.shape": [6]}, "`module` must be the network that the model was trained with"),
+        ({"learner.state.shape": []}, "."),
+        ({"learner.state.pooling": "attention"}, "`module` must be the network that the model was trained with"),
+        ({"learner.state.design": {"categories": [[1, HUGE]]}}, "columns must be those of its network"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_a_network_that_is_another(
+    saved: dict[str, bytes], changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message) as raised:
+        load(forged(tmp_path / "model", saved["network"], changes))
+    assert "alloc" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["linear", "network"])
+@pytest.mark.parametrize(
+    "categories",
+    [[[1, HUGE]], [[1, HUGE], [2, 3 - HUGE]], [[1, 3.0]], [["1", 3]], [1], 3, {"1": 3}],
+    ids=str,
+)
+def test_categories_that_cannot_be(saved: dict[str, bytes], name: str, categories: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"the model|as this kofn writes it"):
+        load(forged(tmp_path / "model", saved[name], {"learner.state.design": {"categories": categories}}))
+
+
+def text_of(tensors: dict[str, torch.Tensor]) -> str:
+    return tensors["trees"].numpy().tobytes().decode()
+
+
+def rewritten(path: Path, data: bytes, tensors: dict[str, torch.Tensor]) -> Path:
+    """The file with other tensors; those of None left out."""
+    path.write_bytes(data)
+    model = read_model(path)
+    kept = {name: tensor for name, tensor in (model.tensors | tensors).items() if tensor is not None}
+    write_model(path, kind=model.kind, facts=model.facts, tensors=kept)
+    return path
+
+
+def test_tensors_that_are_missing(saved: dict[str, bytes], learner: str, tmp_path: Path) -> None:
+    (tmp_path / "model").write_bytes(saved[learner])
+    for name in read_model(tmp_path / "model").tensors:
+        with pytest.raises(ValueError, match=r"as this kofn writes it|Missing key"):
+            load(rewritten(tmp_path / "other", saved[learner], {name: None}))  # type: ignore[dict-item]
+
+
+def test_tensors_of_other_shapes(saved: dict[str, bytes], tmp_path: Path) -> None:
+    for learner in ("linear", "network"):
+        (tmp_path / "model").write_bytes(saved[learner])
+        for name, tensor in read_model(tmp_path / "model").tensors.items():
+            for other in (torch.cat([tensor, tensor, tensor]), tensor[None], tensor.sum()):
+                if torch.equal(other.flatten(), tensor.flatten()) and other.shape == tensor.shape:
+                    continue  # none are missing, and thrice none is none
+                with pytest.raises(ValueError, match=r"the model|as this kofn writes it"):
+                    load(rewritten(tmp_path / "other", saved[learner], {name: other}))
+
+
+ALTERATIONS: dict[str, Callable[[str], str]] = {
+    "nonsense": lambda text: "nonsense",
+    "no tree": lambda text: "tree\nnum_leaves=3\n",
+    "cut": lambda text: text[: len(text) // 3],  # which ends LightGBM 4.6 with a segmentation fault
+    "sizes": lambda text: text.replace("tree_sizes=", "tree_sizes=9"),
+    "classes": lambda text: text.replace("num_tree_per_iteration=1", "num_tree_per_iteration=0"),
+    "leaves": lambda text: text.replace("num_leaves=", "num_leaves=9999999"),
+    "space": lambda text: text.replace("num_leaves=", "num_leaves= 9999999"),
+    "minus": lambda text: text.replace("num_leaves=", "num_leaves=-9999999"),
+    "features": lambda text: text.replace("max_feature_idx=", "max_feature_idx=9999999"),
+    "categories": lambda text: of_one_size(text, "num_cat=0", "num_cat=9"),
+    "column": lambda text: of_one_size(text, "split_feature=0", "split_feature=9"),
+    "circle": lambda text: of_one_size(text, "left_child=1", "left_child=0"),
+    "child": lambda text: of_one_size(text, "left_child=1", "left_child=9"),
+    "twice": lambda text: text.replace("num_class=1", "num_class=1\nnum_class=1"),
+    "zero": lambda text: text + "\0",
+}
+
+
+def of_one_size(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
+@pytest.mark.parametrize("alter", ALTERATIONS.values(), ids=ALTERATIONS)
+def test_trees_that_are_none(saved: dict[str, bytes], alter: Callable[[str], str], tmp_path: Path) -> None:
+    (tmp_path / "model").write_bytes(saved["trees"])
+    text = alter(text_of(read_model(tmp_path / "model").tensors))
+    tensor = torch.from_numpy(np.frombuffer(text.encode(), dtype=np.uint8).copy())
+    with pytest.raises(ValueError, match="trees"):
+        load(rewritten(tmp_path / "other", saved["trees"], {"trees": tensor}))
+
+
+LITTLE = """
+import resource, sys
+import kofn
+from kofn.estimators import load
+load(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for path in sys.argv[2:]:
+    try:
+        load(path)
+    except ValueError:
+        continue
+    sys.exit("no error: " + path)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def test_no_memory_is_taken(saved: dict[str, bytes], tmp_path: Path) -> None:
+    (tmp_path / "whole").write_bytes(saved["network"])
+    changes: list[dict[str, Any]] = [
+        {"classes_dtype": "<U100000000"},
+        {"classes": [0] * 100_000, "classes_dtype": "<U16384"},
+        {"learner.parameters.hidden": [1 << 28]},  # a gigabyte each
+        {"learner.state.shape": [1 << 26]},
+        {"learner.parameters.module": "mlp", "learner.parameters.hidden": [1 << 15, 1 << 15]},
+    ]
+    paths = [forged(tmp_path / str(i), saved["network"], change) for i, change in enumerate(changes)]
+    done = subprocess.run(
+        [sys.executable, "-c", LITTLE, *map(str, [tmp_path / "whole", *paths])],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 200  # megabytes
+
+
+@pytest.mark.parametrize("options", [{}, {"linear_tree": True}, {"cat_smooth": 0, "min_data_per_group": 1}], ids=str)
+def test_trees_of_all_kinds_are_sound(options: dict[str, Any], tmp_path: Path) -> None:
+    learner = kofn.Trees(rounds=20, leaves=6, options=options)
+    model = kofn.LLPClassifier(learner, random_state=0).fit(TABLE, TASK.y, groups=TASK.groups)
+    model.save(tmp_path / "model")
+    assert np.array_equal(load(tmp_path / "model").decision_function(TABLE), model.decision_function(TABLE))
