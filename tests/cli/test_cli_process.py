@@ -74,3 +74,48 @@ def test_a_fit_that_was_cut_off_goes_on_as_if_it_had_not_been(
     assert one.history_ == two.history_
     for a, b in zip(one.network_.parameters(), two.network_.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("learner", "kept"), [("trees", "Nothing was kept: only a network"), ("network", "No epoch had ended, so nothing")]
+)
+def test_a_fit_that_was_cut_off_with_nothing_to_keep_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learner: str, kept: str
+) -> None:
+    def cut_off(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("kofn.tables.fit_table", cut_off)
+    before = signal.getsignal(signal.SIGTERM)
+    data = table_data.write(table_data.make_table(), tmp_path / "t.csv")
+    said = [
+        "fit",
+        "llp",
+        str(data),
+        "--bag",
+        "bag",
+        "--label",
+        "count",
+        "--learner",
+        learner,
+        "-o",
+        str(tmp_path / "m"),
+    ]
+    result = CliRunner().invoke(app, said)
+    assert (result.exit_code, result.stdout) == (143, "")
+    assert result.stderr.startswith(f"kofn: terminated. {kept}")
+    assert len(result.stderr.splitlines()) == 1
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_a_fit_that_fails_leaves_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("no measure")
+
+    monkeypatch.setattr("kofn.tables._fit_table.measure", fail)  # after training
+    data = table_data.write(table_data.make_table(), tmp_path / "t.csv")
+    said = ["fit", "llp", str(data), "--bag", "bag", "--label", "count", "--features", "x", "--learner", "network"]
+    result = CliRunner().invoke(app, [*said, "--set", "epochs=1", "-o", str(tmp_path / "m")])
+    assert (result.exit_code, result.stderr) == (2, "kofn: no measure\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
