@@ -6,6 +6,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -77,8 +78,8 @@ def main() -> None:
     for name, hidden in NETWORKS.items():
         hand, ours = [], []
         for _ in range(options.rounds + 1):  # they take turns; the first round warms up
-            hand.append(seconds(lambda h=hidden: by_hand(instances, counts, h, options.epochs)) / options.epochs)
-            ours.append(seconds(lambda h=hidden: by_kofn(array, counts, h, options.epochs)) / options.epochs)
+            hand.append(seconds(partial(by_hand, instances, counts, hidden, options.epochs)) / options.epochs)
+            ours.append(seconds(partial(by_kofn, array, counts, hidden, options.epochs)) / options.epochs)
         ratios = sorted(b / a for a, b in zip(hand[1:], ours[1:], strict=True))
         a, b = 1e3 * statistics.median(hand[1:]), 1e3 * statistics.median(ours[1:])
         ratio = statistics.median(ratios)

@@ -54,8 +54,9 @@ def test_digits_from_bags() -> None:
 def test_digits_from_positives_and_unlabelled() -> None:
     data = datasets.load_digits_task("pu")
     X, y = data.task.rows(data.train.instances)
-    model = kofn.PUClassifier(mixture=0.5, random_state=0).fit(X, y)
-    assert model.score(data.test.instances, 2 * data.test.labels - 1) >= 0.97
+    for learner, accuracy in {"auto": 0.95, "linear": 0.97, "network": 0.97}.items():  # pixels are no table for trees
+        model = kofn.PUClassifier(learner, mixture=0.5, random_state=0).fit(X, y)
+        assert model.score(data.test.instances, 2 * data.test.labels - 1) >= accuracy
 
 
 def from_proportions(train: Labelled, test: Labelled, size: int, bags: int, **options: Any) -> float:

@@ -31,12 +31,42 @@ CASES = {
     "header only": ("fit llp header.csv --bag bag --label count -o m", "header.csv has a header and no rows"),
     "bag is a feature": ("fit llp t.csv --bag bag --label count --features x,bag -o m", "cannot be a feature"),
     "no features": ("fit llp t.csv --bag bag --label count --features x --drop x -o m", "no column to learn from"),
-    "many categories": ("fit pu t.csv --label labelled --prior 0.5 --max-categories 9 -o m", "--drop bag"),
+    "many categories": ("fit pu t.csv --label labelled --prior 0.5 --max-categories 9 -o m", "Leave it out"),
     "ambiguous label": (f"{FIT} --label some", "may be counts or proportions"),
     "three labels": (f"{FIT} --label low,high,count", "--label must name one column, or two"),
     "bad noise": (f"{FIT} --label noisy --noise cauchy:1", "`noise` must be a law and its scale"),
-    "bad widths": (f"{FIT} --label count --hidden 8,x", "--hidden must be whole numbers"),
-    "nothing to resume": (f"{FIT} --label count --resume", "nothing to resume"),
+    "bad widths": (
+        f"{FIT} --label count --learner network --set hidden=8,x",
+        "--set hidden=8,x: hidden of network must be whole numbers with commas, none for no such; got '8,x'. "
+        "See: kofn learners network.",
+    ),
+    "bad number": (f"{FIT} --label count --set rounds=many", "rounds of trees must be a whole number, or none"),
+    "number out of range": (f"{FIT} --label count --set rounds=0", "--set, trees: `rounds` must be"),
+    "not a setting": (
+        f"{FIT} --label count --set rounds",
+        "--set must be NAME=VALUE, such as rounds=200; got 'rounds'",
+    ),
+    "no such setting": (f"{FIT} --label count --set round=9", "trees has no option 'round'. Did you mean 'rounds'?"),
+    "setting of another learner": (f"{FIT} --label count --set epochs=3", "trees has no option 'epochs'. There are"),
+    "setting of a learner not here": (
+        f"{FIT} --label count --set linear.l2=1",
+        "'linear' is not among the learners here: trees",
+    ),
+    "nothing to resume": (f"{FIT} --label count --learner network --resume", "nothing to resume"),
+    "no checkpoint to resume": (f"{FIT} --label count --resume", "--resume goes with --learner network"),
+    "attention by trees": (
+        "fit mil t.csv --bag bag --label some --features x --loss attention --learner trees -o m",
+        "attention",
+    ),
+    "no such learner": (
+        "cv llp t.csv --bag bag --label count --learner trees,forest",
+        "--learner must be auto, or some of trees, linear, network with commas; got 'forest'",
+    ),
+    "more folds than bags": (
+        "cv llp t.csv --bag bag --label count --features x --folds 61",
+        "--folds must be at most the number of bags; got 61, and there are 60",
+    ),
+    "cross-validation of a missing column": ("cv mil t.csv --bag bag --label any", "t.csv has no column 'any'"),
     "a file in the way": ("fit llp t.csv --bag bag --label count -o t.csv", "t.csv is another file"),
     "no prior": ("fit pu t.csv --label labelled -o m", "either --prior"),
     "labels of mil": ("fit mil t.csv --bag bag --label count -o m", "must have two values"),
@@ -99,7 +129,9 @@ def test_a_typo_is_found_before_the_rows_are_read(folder: Path, monkeypatch: pyt
     assert "Did you mean 'bag'?" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["fit llp t.csv", "fit llp t.csv --bag b --label y -o m --loss best", "nonsense"])
+@pytest.mark.parametrize(
+    "command", ["fit llp t.csv", "fit llp t.csv --bag b --label y -o m --loss best", "learners forest", "nonsense"]
+)
 def test_usage(command: str) -> None:
     assert CliRunner().invoke(app, command.split()).exit_code == 2
 

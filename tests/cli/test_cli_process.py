@@ -1,4 +1,4 @@
-"""The command as a process: exit codes, and Ctrl-C in the middle of a fit."""
+"""The command as a process: exit codes, and Ctrl-C and SIGTERM in the middle of a fit."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 import table_data
 import torch
 from typer.testing import CliRunner
 
+from kofn._model_file import read_model
 from kofn.cli import app
 from kofn.tables import TableModel
 
@@ -25,29 +27,46 @@ def test_bad_input_is_one_line_and_exit_code_two(tmp_path: Path) -> None:
     assert bad.stderr.startswith("kofn: ")
 
 
-def test_interrupted_fit_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "code", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+    ids=["Ctrl-C", "SIGTERM"],
+)
+def test_a_fit_that_was_cut_off_goes_on_as_if_it_had_not_been(
+    tmp_path: Path, sent: signal.Signals, code: int, word: str
+) -> None:
     data = table_data.write(table_data.make_table(400), tmp_path / "t.csv")
     model, checkpoint = tmp_path / "m", tmp_path / "m.checkpoint"
-    said = ["fit", "llp", str(data), "--bag", "bag", "--label", "count", "--features", "x,colour", "--hidden", "8"]
-    endless = [*said, "--epochs", "100000", "-o", str(model)]
+    said = ["fit", "llp", str(data), "--bag", "bag", "--label", "count", "--features", "x,colour"]
+    said += ["--learner", "network", "--set", "hidden=8", "--set", "patience=none"]
+    endless = [*said, "--set", "epochs=100000", "-o", str(model)]
     process = subprocess.Popen([*KOFN, *endless], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while not (checkpoint / "last.ckpt").exists() and time.monotonic() < deadline and process.poll() is None:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
+    try:
+        deadline = time.monotonic() + 120
+        while not checkpoint.exists() and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(sent)
+        printed, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == code, errors
+    assert (printed, errors.count("\n")) == ("", 1)
     assert not model.exists()
-    assert errors.count("\n") == 1
-    assert f"The last epoch is kept in {checkpoint}. Go on with: kofn fit llp" in errors
+    assert f"kofn: {word}. The last epoch is kept in {checkpoint}. Go on with: kofn fit llp" in errors
     assert errors.endswith(" --resume\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.checkpoint", "t.csv"]
 
     again = CliRunner().invoke(app, endless)  # a new start is not made by accident
     assert again.exit_code == 2
     assert "Add --resume" in again.stderr
-    done = torch.load(checkpoint / "last.ckpt", weights_only=True)["epoch"] + 1
-    ending = ["--epochs", str(done + 3)]
-    assert CliRunner().invoke(app, [*said, *ending, "--resume", "-o", str(model)]).exit_code == 0
+    other = CliRunner().invoke(app, [*endless, "--set", "lr=0.5", "--resume"])  # nor is another fit gone on with
+    assert other.exit_code == 2
+    assert "lr was 0.001 and is 0.5" in other.stderr
+    assert checkpoint.is_file()
+    done = len(read_model(checkpoint, kind="checkpoint").facts["history"])
+    ending = ["--set", f"epochs={done + 3}"]
+    resumed = CliRunner().invoke(app, [*said, *ending, "--resume", "-o", str(model)])
+    assert resumed.exit_code == 0, resumed.output
     assert not checkpoint.exists()
     assert CliRunner().invoke(app, [*said, *ending, "-o", str(tmp_path / "whole")]).exit_code == 0
     one, two = (TableModel.load(path).estimator for path in (model, tmp_path / "whole"))
@@ -55,3 +74,48 @@ def test_interrupted_fit_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
     assert one.history_ == two.history_
     for a, b in zip(one.network_.parameters(), two.network_.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(
+    ("learner", "kept"), [("trees", "Nothing was kept: only a network"), ("network", "No epoch had ended, so nothing")]
+)
+def test_a_fit_that_was_cut_off_with_nothing_to_keep_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learner: str, kept: str
+) -> None:
+    def cut_off(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("kofn.tables.fit_table", cut_off)
+    before = signal.getsignal(signal.SIGTERM)
+    data = table_data.write(table_data.make_table(), tmp_path / "t.csv")
+    said = [
+        "fit",
+        "llp",
+        str(data),
+        "--bag",
+        "bag",
+        "--label",
+        "count",
+        "--learner",
+        learner,
+        "-o",
+        str(tmp_path / "m"),
+    ]
+    result = CliRunner().invoke(app, said)
+    assert (result.exit_code, result.stdout) == (143, "")
+    assert result.stderr.startswith(f"kofn: terminated. {kept}")
+    assert len(result.stderr.splitlines()) == 1
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_a_fit_that_fails_leaves_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("no measure")
+
+    monkeypatch.setattr("kofn.tables._fit_table.measure", fail)  # after training
+    data = table_data.write(table_data.make_table(), tmp_path / "t.csv")
+    said = ["fit", "llp", str(data), "--bag", "bag", "--label", "count", "--features", "x", "--learner", "network"]
+    result = CliRunner().invoke(app, [*said, "--set", "epochs=1", "-o", str(tmp_path / "m")])
+    assert (result.exit_code, result.stderr) == (2, "kofn: no measure\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]

@@ -34,9 +34,8 @@ def votes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     frame["share"] = frame.groupby("county")["voted"].transform("mean")
     data, model = folder / "votes.csv", folder / "model"
     frame.to_csv(data, index=False)
-    run(
-        "fit", "llp", data, "--bag", "county", "--label", "share", "--drop", "voted", "--epochs", "3", "-q", "-o", model
-    )
+    said = ["--bag", "county", "--label", "share", "--drop", "voted", "--learner", "network", "--set", "epochs=3"]
+    run("fit", "llp", data, *said, "-q", "-o", model)
     return data, model
 
 

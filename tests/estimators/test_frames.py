@@ -26,7 +26,7 @@ FRAME = pd.DataFrame(
         "age": np.where(GAPS, np.nan, RNG.normal(40, 10, ROWS)),
         "grade": pd.Categorical(RNG.choice(["a", "b"], ROWS), categories=["b", "a", "never"]),
         "member": RNG.random(ROWS) < 0.5,
-        "visits": pd.Series(RNG.integers(0, 9, ROWS)).mask(RNG.random(ROWS) < 0.1).astype("Int64").array,
+        "visits": pd.Series(RNG.integers(0, 9, ROWS), dtype="Int64").mask(RNG.random(ROWS) < 0.1).array,
     },
     index=np.arange(ROWS)[::-1],
 )

@@ -21,8 +21,8 @@ def test_unlabelled_once_and_positives_in_turn(labeled: list[bool], size: int, e
     mask = torch.tensor(labeled)
     known, unknown = sum(labeled), len(labeled) - sum(labeled)
     bags, positives = deal(mask, torch.arange(len(mask)), size, epoch, seed)
-    wanted = min(size, known)
     assert len(bags) == -(-unknown // size)
+    wanted = max(min(size, known), -(-known // len(bags)))
     assert positives.tolist() == [wanted] * len(bags)
     members = [bag.tolist() for bag in bags]
     for bag in members:
@@ -33,7 +33,8 @@ def test_unlabelled_once_and_positives_in_turn(labeled: list[bool], size: int, e
     assert max(map(len, others)) - min(map(len, others)) <= 1
     # In turn: no positive is dealt a second time before all were dealt once.
     times = Counter(item for bag in members for item in bag[:wanted])
-    assert max(times.values()) - (min(times.values()) if len(times) == known else 0) <= 1
+    assert len(times) == known
+    assert max(times.values()) - min(times.values()) <= 1
 
 
 def test_only_what_is_chosen_is_dealt() -> None:

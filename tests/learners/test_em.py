@@ -70,7 +70,8 @@ def test_it_stops_on_held_out_bags_and_keeps_the_best() -> None:
     val = [entry["val_loss"] for entry in fitted.history]
     assert fitted.best == int(np.argmin(val))
     assert len(val) == min(fitted.best + 3, 40)
-    ((train, held),) = fitted.splits
+    ((_, held),) = fitted.splits
+    assert fitted.held_out_logits is not None
     held_rows = np.unique(problem.bags.select(held).index.numpy())
     assert max(Seen.sizes) <= 2 * (len(problem.instances) - len(held_rows))
     assert np.isfinite(fitted.held_out_logits[held_rows]).all()

@@ -91,7 +91,7 @@ PU_CASES: dict[str, tuple[Objective, Any]] = {
     "pu": (PUObjective(0.4, positive_weight=1.0), lambda x: pu_by_one(losses.pu_loss, x)),
     "pu, weighed by the mixture": (
         PUObjective(0.4),
-        lambda x: pu_by_one(lambda p, u, m: losses.pu_loss(p, u, m, positive_weight=m * len(u)), x),
+        lambda x: pu_by_one(lambda p, u, m: losses.pu_loss(p, u, m, positive_weight=max(m * len(u), 1.0)), x),
     ),
     "expectation": (
         PUObjective(0.4, "expectation", 2.0),

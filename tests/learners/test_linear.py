@@ -127,5 +127,5 @@ def test_what_needs_a_network(learner: Any) -> None:
     images = replace(problem, instances=problem.instances.reshape(-1, 1, 3))
     with pytest.raises(ValueError, match=r"`learner` must be a network for instances of shape \(1, 3\)"):
         learner.fit(images, seed=0)
-    with pytest.raises(ValueError, match="`loss` must be a loss of instances for .* got 'attention'"):
+    with pytest.raises(ValueError, match=r"`loss` must be a loss of instances for .* got 'attention'"):
         learner.fit(replace(problem, pooling="attention"), seed=0)

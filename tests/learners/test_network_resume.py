@@ -18,7 +18,6 @@ from learner_cases import RESUMABLE, Scripted, halves, network, resumable, some_
 from torch import nn
 
 import kofn
-from kofn import _atomic_write
 from kofn._model_file import read_model, write_model
 
 
@@ -122,7 +121,7 @@ def test_a_failed_write_leaves_the_checkpoint_before(tmp_path: Path, monkeypatch
     def fails(*_: Any, **__: Any) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(_atomic_write.os, "replace", fails)
+    monkeypatch.setattr("os.replace", fails)
     with pytest.raises(OSError, match="no space left"):
         resumable("llp", epochs=4, checkpoint=path)
     assert path.read_bytes() == before
@@ -146,7 +145,7 @@ def test_an_altered_checkpoint_is_refused(tmp_path: Path) -> None:
     resumable("llp", checkpoint=path)
     data = path.read_bytes()
     path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    with pytest.raises(ValueError, match="`checkpoint` must be a whole checkpoint; .*altered"):
+    with pytest.raises(ValueError, match=r"`checkpoint` must be a whole checkpoint; .*altered"):
         resumable("llp", epochs=2, checkpoint=path)
 
 
@@ -154,14 +153,14 @@ def test_other_files_are_no_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "c"
     torch.save(torch.zeros(3), path)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="`checkpoint` must be a whole checkpoint; .* is none"):
+    with pytest.raises(ValueError, match=r"`checkpoint` must be a whole checkpoint; .* is none"):
         resumable("llp", checkpoint=path)
     assert path.read_bytes() == before
     path.unlink()
     kofn.LLPClassifier("linear").fit([[0.0], [1.0]], [0, 1]).save(path)
-    with pytest.raises(ValueError, match="`checkpoint` must be .* of kind 'checkpoint'; .* 'LLPClassifier'"):
+    with pytest.raises(ValueError, match=r"`checkpoint` must be .* of kind 'checkpoint'; .* 'LLPClassifier'"):
         resumable("llp", checkpoint=path)
-    with pytest.raises(ValueError, match="`checkpoint` must be .*a folder"):
+    with pytest.raises(ValueError, match=r"`checkpoint` must be .*a folder"):
         resumable("llp", checkpoint=tmp_path)
 
 

@@ -13,9 +13,21 @@ from learner_cases import mil_bags, some_bags, some_pu
 from sklearn.linear_model import LogisticRegression
 
 import kofn
-from kofn.learners import Problem, PUProblem
+from kofn.learners import CountObjective, Problem, PUProblem
 from kofn.learners._problem import deal
 from kofn.learners._splits import FEWEST, MANY, hold_out, splits_of
+
+
+def whose_strata_are(strata: torch.Tensor) -> Problem:
+    """Bags of one instance, of which these are positive."""
+    return Problem(
+        instances=np.zeros((len(strata), 1), dtype=np.float32),
+        bags=kofn.Bags.from_sizes(torch.ones_like(strata)),
+        labels=strata,
+        objective=CountObjective(),
+        rate=0.5,
+        proportions=strata.double(),
+    )
 
 
 @given(
@@ -37,7 +49,7 @@ def test_a_held_out_part(strata: list[int], fraction: float, seed: int) -> None:
 @given(strata=st.lists(st.integers(0, 1), min_size=1, max_size=60), number=st.integers(2, 6), seed=st.integers(0, 3))
 def test_folds(strata: list[int], number: int, seed: int) -> None:
     of = torch.tensor(strata)
-    splits = splits_of(of, number, seed)
+    splits = splits_of(whose_strata_are(of), number, seed)
     if len(strata) < 2 * number:
         assert splits == []
         return
@@ -51,7 +63,7 @@ def test_folds(strata: list[int], number: int, seed: int) -> None:
 
 
 def test_of_many_a_tenth() -> None:
-    ((train, held),) = splits_of(torch.zeros(MANY + 1, dtype=torch.int64), 5, 0)
+    ((train, held),) = splits_of(whose_strata_are(torch.zeros(MANY + 1, dtype=torch.int64)), 5, 0)
     assert len(held) == 501
     assert len(train) == 4500
 

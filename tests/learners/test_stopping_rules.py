@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from learner_cases import Scripted, Trained, halves, some_bags, some_pu, train
 from torch import Tensor
 
-from kofn.learners import ByLoss, ByLossAndError, ByPrior
+from kofn.learners import ByLoss, ByLossAndError, ByPrior, PUProblem
 
 LOSSES = st.floats(-1e4, 1e4)
 
@@ -167,4 +167,5 @@ def test_by_prior_in_training_counts_every_unlabelled_once() -> None:
     assert [total[1] for total in totals] == [18, 18]
     assert found.best is not None
     rows = torch.arange(40, 64)
+    assert isinstance(data, PUProblem)
     assert totals[found.best][0] == int((x[rows][~data.labeled[rows]] > 0).sum())

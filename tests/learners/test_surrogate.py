@@ -38,7 +38,7 @@ def test_the_gradient_of_a_count_is_prior_less_posterior() -> None:
 def test_scores_of_any_dtype_and_without_gradients() -> None:
     objective = boosting_objective(lambda x: x.square().sum(), weight=torch.full((3,), 2.0, dtype=torch.float64))
     with torch.no_grad():
-        slope, bend = objective(np.float32([0.25, -0.25, 0.125]), object())
+        slope, bend = objective(np.array([0.25, -0.25, 0.125], dtype=np.float32), object())
     assert slope.tolist() == [0.5, -0.5, 0.25]
     assert bend == pytest.approx(2 * np.array([0.2461, 0.2461, 0.2490]), abs=1e-3)
 

@@ -73,6 +73,7 @@ def test_rounds_are_those_of_the_best_curve_and_a_tenth_more() -> None:
     problem = whole_numbers()
     fitted = kofn.Trees(**TREES).fit(problem, seed=0)
     assert fitted.best is not None
+    assert fitted.booster is not None
     assert fitted.booster.num_trees() == round(1.1 * (fitted.best + 1))
     assert len(fitted.history) == fitted.booster.num_trees()
     assert {"round", "train_loss", "val_loss"} == set(fitted.history[0])
@@ -84,6 +85,7 @@ def test_rounds_are_those_of_the_best_curve_and_a_tenth_more() -> None:
 
 def test_a_number_of_rounds_of_your_own() -> None:
     fitted = kofn.Trees(rounds=7).fit(whole_numbers(), seed=0)
+    assert fitted.booster is not None
     assert fitted.booster.num_trees() == 7
     assert fitted.splits == ()
     assert fitted.validation_loss is None

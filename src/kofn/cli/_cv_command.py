@@ -9,7 +9,7 @@ import typer
 
 from kofn.cli._app import PLAIN, as_json
 from kofn.cli._option_groups import Settings, Table, Talk, takes
-from kofn.cli._tasks import LLP, MIL, PU
+from kofn.cli._task_options import LLP, MIL, PU
 
 app = typer.Typer(help="Cross-validate learners on a table, beside two baselines: folds over bags.", **PLAIN)
 
@@ -73,7 +73,7 @@ def _run(table: Table, task: LLP | MIL | PU, folds: Folds, settings: Settings, t
     estimators = {
         name: task.estimator(learner=learner, random_state=settings.seed) for name, learner in learners.items()
     }
-    screen = FoldTable()
+    screen = FoldTable("rows" if isinstance(task, PU) else "bags")
     with progress(quiet=talk.quiet or talk.json) as bar:
         found = cross_validate_table(
             table.data,

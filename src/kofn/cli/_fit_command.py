@@ -11,7 +11,7 @@ import typer
 from kofn.cli import _options as options
 from kofn.cli._app import PLAIN, as_json, warnings_as_lines
 from kofn.cli._option_groups import Settings, Table, Talk, takes
-from kofn.cli._tasks import LLP, MIL, PU
+from kofn.cli._task_options import LLP, MIL, PU
 
 app = typer.Typer(help="Train a classifier of rows on a table whose labels are about counts.", **PLAIN)
 

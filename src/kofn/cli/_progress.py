@@ -31,7 +31,8 @@ class Bar:
         """Show a stage, or with its number a step of one; steps are counted from 0."""
         if what != self._what:
             self._what = what
-            self.lines.reset(self._task)
+            self.lines.remove_task(self._task)  # rich would keep the total of the stage before where this has none
+            self._task = self.lines.add_task("", total=None, losses="")
         shown = ", ".join(f"{words} {losses[name]:.4f}" for name, words in LOSSES.items() if name in losses)
         counted = "" if of is None else f" {step + 1}/{of}"
         self.lines.update(self._task, description=what + counted, total=of, completed=step + 1, losses=shown)

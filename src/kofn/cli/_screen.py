@@ -49,9 +49,14 @@ def show_measures(measures: Mapping[str, Any]) -> None:
 
 
 class FoldTable:
-    """Folds as they come, a line each, then their mean and spread."""
+    """Folds as they come, a line each, then their mean and spread.
 
-    def __init__(self) -> None:
+    Args:
+        of: what is held out, in words.
+    """
+
+    def __init__(self, of: str) -> None:
+        self._of = of
         self._columns: list[tuple[str, str]] = []  # a method and a measure
 
     def fold(self, number: int, measures: Mapping[str, Mapping[str, float]]) -> None:
@@ -60,7 +65,9 @@ class FoldTable:
             self._columns = [(name, "loss") for name in measures]
             self._columns += [(name, "bag_auc") for name, found in measures.items() if "bag_accuracy" in found]
             names = [f"{name}{'' if measure == 'loss' else ' AUC'}" for name, measure in self._columns]
-            typer.echo("mean loss of held-out bags" + (", and AUC of bags" if len(names) > len(measures) else ""))
+            typer.echo(
+                f"mean loss of held-out {self._of}" + (", and AUC of bags" if len(names) > len(measures) else "")
+            )
             self._row("fold", names)
         self._row(str(number + 1), (_number(measures[name].get(measure)) for name, measure in self._columns))
 
@@ -100,7 +107,7 @@ def _show_curve(estimator: Any) -> None:
     from kofn.learners._learner import step_name
 
     history = estimator.history_
-    if not history:  # a linear model with a given penalty has no steps to choose from
+    if not history:  # a learner of the user's own need not have steps
         return
     typer.echo(f"\n{step_name(history):<8}training loss   validation loss")
     best = estimator.best_step_

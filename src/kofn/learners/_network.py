@@ -16,9 +16,9 @@ from torch.optim import Optimizer
 from kofn import _require
 from kofn.bags import Bags
 from kofn.learners._design import Design
+from kofn.learners._instance_network import Module, make_network, network_logits, require_scores, with_attention
 from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress
 from kofn.learners._loop import Loop
-from kofn.learners._modules import Module, make_network, network_logits, require_scores, with_attention
 from kofn.learners._problem import Problem
 from kofn.learners._random_stream import RandomStream
 from kofn.learners._schedules import SCHEDULES

@@ -177,7 +177,8 @@ class PUObjective:
         mixture: fraction of positives among the unlabelled.
         loss: "count" or "expectation" (`kofn.losses.pu_loss`), "upu", "nnpu" or "cvir".
         positive_weight: of the labelled positives, with "count" and "expectation"; None for the mixture times the
-            number of unlabelled in the bag, so that they count as much as the positives that it is said to hold.
+            number of unlabelled in the bag, so that they count as much as the positives that it is said to hold, and as
+            much as one at least.
 
     Examples:
         >>> import torch
@@ -211,6 +212,6 @@ class PUObjective:
         if self.unit == "instance":
             loss = {"upu": losses.upu_loss, "nnpu": losses.nnpu_loss, "cvir": losses.cvir_loss}[self.loss]
             return loss(positive, unlabeled, self.mixture, reduction="none")
-        weight = self.mixture * unlabeled.shape[1] if self.positive_weight is None else self.positive_weight
+        weight = max(self.mixture * unlabeled.shape[1], 1.0) if self.positive_weight is None else self.positive_weight
         match: Any = "distribution" if self.loss == "count" else "expectation"
         return losses.pu_loss(positive, unlabeled, self.mixture, match=match, positive_weight=weight, reduction="none")

@@ -119,7 +119,8 @@ class PUProblem(Problem):
     """Labelled positives and unlabelled instances, dealt into new bags each epoch: the positives of a bag come first.
 
     There are ceil(unlabelled / size) bags, whose sizes differ by one at most: no small bag is left over, whose count
-    would say less. Positives are dealt likewise, over and over if there are too few. What is held out are instances.
+    would say less. Positives are dealt likewise, over and over if there are too few, and all of them if there are many.
+    What is held out are instances.
 
     Attributes:
         labeled: (n,) bool, True for the labelled positives.
@@ -174,7 +175,7 @@ def deal(labeled: Tensor, chosen: Tensor, size: int, epoch: int, seed: int) -> t
     known, unknown = chosen[labeled[chosen]], chosen[~labeled[chosen]]
     unknown = unknown[torch.randperm(len(unknown), generator=generator)]
     n_bags = -(-len(unknown) // size)
-    each = min(size, len(known))
+    each = max(min(size, len(known)), -(-len(known) // n_bags))  # so many that none is left out
     rounds = -(-n_bags * each // len(known))
     order = torch.cat([torch.randperm(len(known), generator=generator) for _ in range(rounds)])
     positives = known[order[: n_bags * each]].reshape(n_bags, each)
