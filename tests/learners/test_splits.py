@@ -14,7 +14,6 @@ from sklearn.linear_model import LogisticRegression
 
 import kofn
 from kofn.learners import CountObjective, Problem, PUProblem
-from kofn.learners._problem import deal
 from kofn.learners._splits import FEWEST, MANY, hold_out, splits_of
 
 
@@ -76,27 +75,6 @@ def test_the_seed_matters() -> None:
     assert other is not None
     assert torch.equal(one[1], same[1])
     assert not torch.equal(one[1], other[1])
-
-
-@given(known=st.integers(1, 30), unknown=st.integers(1, 60), size=st.integers(1, 20), epoch=st.integers(0, 3))
-def test_dealing(known: int, unknown: int, size: int, epoch: int) -> None:
-    """Each unlabelled row once, positives first and evenly, bags whose sizes differ by one at most."""
-    labeled = torch.arange(known + unknown) < known
-    bags, labels = deal(labeled, torch.arange(known + unknown), size, epoch, 0)
-    assert len(bags) == -(-unknown // size)
-    rows = [bags[i] for i in range(len(bags))]
-    for bag, positives in zip(rows, labels.tolist(), strict=True):
-        assert positives == min(size, known)
-        assert labeled[bag[:positives]].all()
-        assert not labeled[bag[positives:]].any()
-    sizes = [len(bag) - int(k) for bag, k in zip(rows, labels, strict=True)]
-    assert max(sizes) - min(sizes) <= 1
-    assert max(sizes) <= size
-    dealt = torch.cat(rows)
-    assert sorted(dealt[~labeled[dealt]].tolist()) == list(range(known, known + unknown))
-    times = torch.bincount(dealt[labeled[dealt]], minlength=known)
-    assert int(times.max() - times.min()) <= 1
-    assert torch.equal(deal(labeled, torch.arange(known + unknown), size, epoch, 0)[0].index, bags.index)
 
 
 LEARNERS: dict[str, Any] = {

@@ -59,7 +59,7 @@ class Boosting:
         booster = self._train(
             train,
             rounds,
-            [],
+            None,
             valid_sets=[self._part(rows)],
             feval=held_out_loss,
             keep_training_booster=True,  # else the trees after its own best round are thrown away
@@ -75,12 +75,13 @@ class Boosting:
 
         return HeldOut(losses, float(held.bag_weights.sum()), rows.numpy(), scores)
 
-    def _train(self, problem: Problem, rounds: int, losses: list[float], **options: Any) -> Any:
+    def _train(self, problem: Problem, rounds: int, losses: list[float] | None, **options: Any) -> Any:
         rows, part = problem.compact()
 
         def loss(logits: Tensor) -> Tensor:
             found = part.losses(logits)
-            losses.append(float(part.mean(found.detach())))
+            if losses is not None:
+                losses.append(float(part.mean(found.detach())))
             return part.total(found)
 
         objective = boosting_objective(loss, weight=part.row_weights)

@@ -99,6 +99,8 @@ class Problem:
 
     def mean(self, losses: Tensor) -> Tensor:
         """The mean of losses (b,) by weight; a bag of weight 0 is left out, whatever its loss."""
+        if self.weight is None:
+            return losses.mean()
         weights = self.bag_weights.to(losses.dtype)
         return (losses.masked_fill(weights == 0, 0.0) * weights).sum() / weights.sum()
 
@@ -108,6 +110,8 @@ class Problem:
         A likelihood of a bag is such a sum already. A mean over its instances is multiplied by how many they are, so
         that p (1 - p) is of the size of the curvature of either.
         """
+        if self.weight is None and self.objective.unit == "bag":
+            return losses.sum()
         weights = self.bag_weights.to(losses.dtype)
         if self.objective.unit == "instance":
             weights = weights * self.bags.sizes
