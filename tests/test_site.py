@@ -153,16 +153,7 @@ def test_every_page_fits_says_nothing_and_asks_for_nothing(
 
 
 @needs_chromium
-@pytest.mark.parametrize(
-    "words",
-    [
-        "PoissonBinomial",
-        "fit llp",
-        "log_count_between",
-        # Seen since the pages about learners: the search worker throws ("Invalid query: k") on a word that begins so.
-        pytest.param("kofn fit llp", marks=pytest.mark.xfail(strict=True)),
-    ],
-)
+@pytest.mark.parametrize("words", ["PoissonBinomial", "kofn fit llp", "log_count_between", "kofn.Trees"])
 def test_search_finds_without_a_server(browser: Browser, site: Path, words: str) -> None:
     browser.show(site / "index.html", width=1280, scheme="light")
     browser.driver.find_element("css selector", "input.md-search__input").send_keys(words)
