@@ -67,7 +67,7 @@ def test_log_odds_of_bags_do_not_round() -> None:
 def test_attention_is_the_networks_own() -> None:
     bags = kofn.Bags.from_ids(GROUPS)
     with torch.no_grad():
-        features = torch.from_numpy(ATTENTION.fitted_.design(X.astype(np.float32)))  # type: ignore[attr-defined]
+        features = torch.from_numpy(ATTENTION.fitted_.design(X.astype(np.float32)))  # type: ignore[attr-defined]  # of a network
         own = ATTENTION.network_(features[bags.index], offsets=bags.offsets)
     proba = ATTENTION.predict_bag_proba(X, GROUPS)
     assert np.allclose(proba[:, 1], torch.sigmoid(own.double()).numpy(), rtol=1e-6)

@@ -155,7 +155,7 @@ def test_tensors_that_are_missing(saved: dict[str, bytes], learner: str, tmp_pat
     (tmp_path / "model").write_bytes(saved[learner])
     for name in read_model(tmp_path / "model").tensors:
         with pytest.raises(ValueError, match=r"as this kofn writes it|Missing key"):
-            load(rewritten(tmp_path / "other", saved[learner], {name: None}))  # type: ignore[dict-item]
+            load(rewritten(tmp_path / "other", saved[learner], {name: None}))  # type: ignore[dict-item]  # None takes it out
 
 
 def test_tensors_of_other_shapes(saved: dict[str, bytes], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def predict(
     data: options.Data,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="CSV or Parquet, by its extension.")],
     bag: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Write one line a bag instead: the law of its count.")
+        str | None, typer.Option(metavar="COLUMN", help="Write one line a bag instead: the distribution of its count.")
     ] = None,
     keep: Annotated[
         str | None, typer.Option(metavar="COLUMNS", help="Columns of DATA to repeat beside each probability.")
