@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo examples test lint bench fuzz figures docs sanitize clean
+.PHONY: demo examples test lint paper bench fuzz figures docs sanitize clean
 
 # One environment for everything; made again when its ingredients change.
 $(VENV)/ready: pyproject.toml constraints.txt $(shell find native -type f)
@@ -26,6 +26,12 @@ lint: $(VENV)/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+# The paper's tables; what has a record is not run again: make paper TABLE=llp JOBS=4 OPTIONS="--seeds 1"
+TABLE ?= all
+JOBS ?= 2
+paper: $(VENV)/ready
+	$(BIN)/python -m paper $(TABLE) --jobs $(JOBS) --report $(OPTIONS)
+
 bench: $(VENV)/ready
 	$(BIN)/python -m bench
 
@@ -36,7 +42,7 @@ figures: $(VENV)/ready
 	$(BIN)/python docs/figures/make.py
 
 docs: $(VENV)/ready
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	$(BIN)/python docs/hooks/check_reference.py
 
 # The core under the address and undefined-behaviour sanitizers, through the engine's edge, fuzz and thread tests.

@@ -22,7 +22,7 @@ torch.set_num_threads(1)
 
 def environment() -> dict[str, str]:
     """What lets another process see the same kofn, tests and C++ core."""
-    folders = [Path(kofn.__file__).parents[1], Path(__file__).parent]
+    folders = [Path(kofn.__file__).parents[1], Path(__file__).parent, Path(__file__).parents[1]]
     found = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "OMP_NUM_THREADS": "1"}
     return found | ({"KOFN_LIBRARY": _native_library._library._name} if _native_library.available else {})
 

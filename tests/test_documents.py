@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kofn.cli import app
+from paper.__main__ import app as paper_app
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -35,10 +36,12 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     run(page)
 
 
-def commands(page: Path) -> list[list[str]]:
-    """What follows `kofn` in a page's console blocks."""
+def commands(page: Path, program: str = "kofn") -> list[list[str]]:
+    """What follows the name of a program in a page's console blocks."""
     lines = [line for block in blocks(page, "console") for line in block.splitlines()]
-    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("kofn ")]
+    return [
+        shlex.split(line, comments=True)[len(program.split()) :] for line in lines if line.startswith(f"{program} ")
+    ]
 
 
 def tables() -> None:
@@ -77,18 +80,17 @@ def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert result.exit_code == 0, f"{words}: {result.output}"
 
 
-def test_other_commands_are_understood(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that take hours are read, not run."""
+def test_commands_of_the_paper_are_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take hours: they are read, not run."""
     asked: list[str] = []
 
     def noted(table: str, **_: object) -> list[Path]:
         asked.append(table)
         return []
 
-    monkeypatch.setattr("kofn.experiments.reproduce", noted)
+    monkeypatch.setattr("paper.__main__.reproduce", noted)
     for page in PAGES:
-        for words in commands(page):
-            if words[0] == "reproduce":
-                result = CliRunner().invoke(app, words)
-                assert result.exit_code == 0, f"{words}: {result.output}"
+        for words in commands(page, "python -m paper"):
+            result = CliRunner().invoke(paper_app, words)
+            assert result.exit_code == 0, f"{words}: {result.output}"
     assert set(asked) == {"llp", "all"}

@@ -19,10 +19,11 @@ import pytest
 def lint(source: Path) -> tuple[bool, str]:
     """Whether the package `kofn` in a folder keeps the contracts of this repository, and what import-linter says."""
     # -S leaves out the installed kofn, which would come before the one in the folder.
+    folders = [str(source), str(layers.ROOT), sysconfig.get_path("purelib")]
     code = "from importlinter.cli import lint_imports_command as run; run()"
     out = subprocess.run(
         [sys.executable, "-S", "-c", code, "--no-cache", "--config", str(layers.ROOT / "pyproject.toml")],
-        env={**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{sysconfig.get_path('purelib')}", "COLUMNS": "200"},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders), "COLUMNS": "200"},
         capture_output=True,
         text=True,
     )
@@ -45,8 +46,9 @@ def test_the_contracts_hold() -> None:
         ("counts/_tilt.py", "from kofn import LLPClassifier", "kofn.counts._tilt -> kofn ("),
         ("report/_contents.py", "from . import _build", "No circles inside a package BROKEN"),
         ("helpers.py", "", "- kofn.helpers"),
+        ("counts/_tilt.py", "import paper.cells", "kofn is not allowed to import paper"),
     ],
-    ids=["upwards", "relative", "in a function", "sideways", "the library itself", "circle", "no layer"],
+    ids=["upwards", "relative", "in a function", "sideways", "the library itself", "circle", "no layer", "the paper"],
 )
 def test_a_wrong_import_breaks_a_contract(tmp_path: Path, file: str, line: str, broken: str) -> None:
     shutil.copytree(layers.SOURCE, tmp_path / "kofn", ignore=shutil.ignore_patterns("__pycache__", "*.so"))

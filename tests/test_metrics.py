@@ -28,7 +28,6 @@ def test_by_hand() -> None:
     assert metrics.precision(LABELS, SCORES) == 3 / 4
     assert metrics.recall(LABELS, SCORES) == 3 / 4
     assert metrics.f1(LABELS, SCORES) == 6 / 8
-    assert metrics.auc_rounded(LABELS, SCORES) == 6 / 8
 
 
 def test_threshold() -> None:
@@ -62,7 +61,6 @@ def test_against_scikit_learn() -> None:
     guess = (logits > 0.3).astype(int)
     assert metrics.auc(labels, logits) == pytest.approx(sklearn_metrics.roc_auc_score(labels, logits), abs=1e-14)
     pairs = {
-        metrics.auc_rounded: sklearn_metrics.roc_auc_score,
         metrics.accuracy: sklearn_metrics.accuracy_score,
         metrics.balanced_accuracy: sklearn_metrics.balanced_accuracy_score,
         metrics.precision: sklearn_metrics.precision_score,
@@ -73,13 +71,12 @@ def test_against_scikit_learn() -> None:
         assert ours(labels, logits, threshold=0.3) == theirs(labels, guess)
 
 
-def test_auc_is_of_scores_and_auc_rounded_is_the_balanced_accuracy() -> None:
-    """A mistake of the field: AUC on rounded predictions."""
+def test_auc_is_of_scores_and_not_of_rounded_predictions() -> None:
+    """A mistake of the field: AUC on rounded predictions, which is the balanced accuracy."""
     labels, scores = [0, 0, 1, 1], [-3.0, -2.0, -1.0, 5.0]
     assert metrics.auc(labels, scores) == 1.0
-    assert metrics.auc_rounded(labels, scores) == 0.75 == metrics.balanced_accuracy(labels, scores)
+    assert metrics.balanced_accuracy(labels, scores) == 0.75
     probabilities = torch.tensor(scores, dtype=torch.float64).sigmoid()
-    assert metrics.auc_rounded(labels, probabilities, threshold=0.5) == 0.75
     assert sklearn_metrics.roc_auc_score(labels, probabilities.round()) == 0.75
 
 
@@ -89,7 +86,7 @@ def test_auc_takes_infinite_and_saturated_scores() -> None:
     assert metrics.auc([0, 1], [math.inf, math.inf]) == 0.5
 
 
-@pytest.mark.parametrize("metric", [metrics.auc, metrics.auc_rounded, metrics.balanced_accuracy])
+@pytest.mark.parametrize("metric", [metrics.auc, metrics.balanced_accuracy])
 def test_one_class_only_is_an_error(metric: Callable[..., float]) -> None:
     with pytest.raises(
         ValueError, match=rf"`labels` must hold a 0 for `{metric.__name__}` to exist; all 2 of them are 1"

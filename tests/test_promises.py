@@ -14,6 +14,7 @@ import torch
 import kofn
 from kofn import datasets, metrics
 from kofn.datasets import Labelled
+from paper.networks import mnist_convnet
 
 
 @pytest.fixture(autouse=True)
@@ -114,6 +115,6 @@ def test_mnist_bags_with_a_nine() -> None:
         "epochs": 40,
         "validation_fraction": 0.0,
     }
-    model = kofn.MILClassifier(kofn.Network("mnist_convnet", **recipe), random_state=0).fit(X, y, groups=groups)
+    model = kofn.MILClassifier(kofn.Network(mnist_convnet, **recipe), random_state=0).fit(X, y, groups=groups)
     X, _, groups = tasks[1].rows(test.instances.float() / 255)
     assert auc(tasks[1].bag_labels, model.bag_decision_function(X, groups)) >= 0.96

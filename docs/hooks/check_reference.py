@@ -24,9 +24,6 @@ import kofn
 # Shown in the example of another name; the check looks whether it really is.
 SHOWN_IN = {
     "kofn.batches.Batch": "kofn.batches.BagDataset",
-    "kofn.experiments.load_records": "kofn.experiments.collect",
-    "kofn.experiments.run_grid": "kofn.experiments.collect",
-    "kofn.experiments.Run": "kofn.experiments.run_cell",
     "kofn.report.Instance": "kofn.report.ExampleBag",
     "kofn.report.Method": "kofn.report.Comparison",
     "kofn.report.Metric": "kofn.report.render",
@@ -52,12 +49,6 @@ NO_EXAMPLE = {
     "kofn.datasets.MILTask": "what make_mil_bags returns",
     "kofn.datasets.PUTask": "what make_pu_split returns",
     "kofn.datasets.Splits": "what load_adult and its kin return",
-    "kofn.experiments.Cell": "what cells returns",
-    "kofn.experiments.Row": "what summary returns",
-    "kofn.experiments.figures": "draws from records of runs that take minutes",
-    "kofn.experiments.markdown": "prints records of runs that take minutes",
-    "kofn.experiments.report": "writes a report of runs that take minutes",
-    "kofn.experiments.reproduce": "runs for minutes to hours, on data to be downloaded",
     "kofn.learners.Fitted": "abstract: what a learner's fit returns",
     "kofn.learners.Learner": "abstract: Trees, Linear, Network and EM have examples",
     "kofn.learners.Objective": "a protocol: the objectives have examples",

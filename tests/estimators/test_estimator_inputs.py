@@ -138,12 +138,6 @@ def test_factories(factory: Any) -> None:
     assert np.corrcoef(scores, EXPECTED["network"])[0, 1] > 0.5
 
 
-def test_networks_by_name() -> None:
-    x = np.random.default_rng(0).normal(size=(8, 10))
-    model: Any = llp(network("magic_mlp", epochs=1)).fit(x, np.resize([0, 1], 8))
-    assert model.network_[0].out_features == 2048
-
-
 def test_frozen_parts_stay_frozen() -> None:
     own = nn.Sequential(nn.BatchNorm1d(2), models.Logit(2))
     own[0].eval()

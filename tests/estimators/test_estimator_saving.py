@@ -61,7 +61,6 @@ FITTED: dict[str, Any] = {
     "gated": lambda: mil(network(hidden=(4,)), loss="gated-attention"),
     "bf16": lambda: llp(network(precision="bfloat16")),
     "images": lambda: kofn.LLPClassifier(network()).fit(X.reshape(-1, 1, 1, 2), Y, groups=GROUPS),
-    "by name": lambda: kofn.LLPClassifier(network("magic_mlp")).fit(np.tile(X, 5), Y, groups=GROUPS),
 }
 
 

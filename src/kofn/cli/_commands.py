@@ -16,7 +16,6 @@ from kofn.cli import (
     _learners_command,
     _predict_command,
     _report_command,
-    _reproduce_command,
 )
 from kofn.cli._app import PLAIN, Commands
 
@@ -36,7 +35,6 @@ app.command("info")(_info_command.info)
 app.add_typer(_data_command.app, name="data")
 app.command("report")(_report_command.report)
 app.command("demo")(_demo_command.demo)
-app.command("reproduce")(_reproduce_command.reproduce)
 
 
 def _version(wanted: bool) -> None:

@@ -141,13 +141,13 @@ def _verify(contents: Mapping[str, bytes], folder: Path) -> None:
 
 
 def _picture(content: bytes) -> np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]:
-    image = _require.package("PIL.Image", extra="experiments")
+    image = _require.package("PIL.Image", extra="datasets")
     return np.asarray(image.open(io.BytesIO(content)).convert("RGB"))
 
 
 def _centres(content: bytes) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """Centres (x, y) of the nuclei of one class, none to many."""
-    table = _require.package("scipy.io", extra="experiments").loadmat(io.BytesIO(content))["detection"]
+    table = _require.package("scipy.io", extra="datasets").loadmat(io.BytesIO(content))["detection"]
     return np.asarray(table, dtype=np.float64).reshape(-1, 2)
 
 

@@ -91,7 +91,7 @@ def _search_folders(root: str | os.PathLike[str] | None) -> Iterator[Path]:
         yield Path(root).expanduser()
     if os.environ.get("KOFN_DATA"):
         yield Path(os.environ["KOFN_DATA"]).expanduser()
-    yield Path(_require.package("pooch", extra="experiments").os_cache("kofn"))
+    yield Path(_require.package("pooch", extra="datasets").os_cache("kofn"))
 
 
 def _missing(source: Source, folder: Path) -> list[str]:
@@ -100,7 +100,7 @@ def _missing(source: Source, folder: Path) -> list[str]:
 
 def _download(source: Source, target: Path) -> None:
     """Put the missing files into `target`, each complete and checked before it gets its name there."""
-    pooch = _require.package("pooch", extra="experiments")
+    pooch = _require.package("pooch", extra="datasets")
     missing = set(_missing(source, target))
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".download-", dir=target) as scratch:  # where there is room

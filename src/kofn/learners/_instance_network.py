@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from kofn import models
 from kofn.models._networks import ends_in_logit
-from kofn.models._registry import NETWORKS
 
 Module = str | nn.Module | Callable[..., nn.Module]
 
@@ -22,9 +21,8 @@ def make_network(module: Module, shape: Sequence[int], *, hidden: Sequence[int],
     """A new network for instances of this shape.
 
     Args:
-        module: "mlp", with the widths `hidden` and `dropout`; the name of another network of `kofn.models`; a network,
-            which is copied; or a factory, called with the number of features (of images: of channels) if it takes an
-            argument.
+        module: "mlp", with the widths `hidden` and `dropout`; a network, which is copied; or a factory, called with the
+            number of features (of images: of channels) if it takes an argument.
         shape: of an instance.
         hidden: widths of the hidden layers of "mlp".
         dropout: of "mlp".
@@ -40,13 +38,10 @@ def make_network(module: Module, shape: Sequence[int], *, hidden: Sequence[int],
         network = models.mlp(prod(shape), tuple(map(int, hidden)), dropout=dropout)
         return network if len(shape) == 1 else nn.Sequential(nn.Flatten(), *network)
     if isinstance(module, str):
-        if module not in NETWORKS:
-            raise ValueError(f"`module` must be one of {', '.join(map(repr, NETWORKS))}; got {module!r}.")
-        return models.build({"name": module})
+        raise ValueError(f"`module` must be 'mlp', a torch.nn.Module or a function that makes one; got {module!r}.")
     if not callable(module):
         raise TypeError(
-            f"`module` must be a name such as 'mlp', a torch.nn.Module or a function that makes one; "
-            f"got {type(module).__name__}."
+            f"`module` must be 'mlp', a torch.nn.Module or a function that makes one; got {type(module).__name__}."
         )
     made = module(shape[0]) if _wants_features(module) else module()
     if not isinstance(made, nn.Module):

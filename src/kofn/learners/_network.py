@@ -33,7 +33,7 @@ class Network(Learner):
     """Any torch module that gives one logit for each instance, trained by Adam; held-out bags choose the epoch.
 
     Args:
-        module: "mlp", another name of `kofn.models`, a `torch.nn.Module` (copied), or a factory of one, called with the
+        module: "mlp", a `torch.nn.Module` (copied), or a factory of one, called with the
             number of features (of images: of channels) if it takes an argument.
         hidden: widths of the hidden layers of "mlp".
         dropout: of "mlp".

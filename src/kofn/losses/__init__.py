@@ -1,7 +1,6 @@
 """Losses for count-based weak labels: one for each task of the paper, and the baselines that it compares with."""
 
 from kofn.losses._count import count_loss
-from kofn.losses._kernel import MutualContaminationKernelMachine
 from kofn.losses._llp import llp_loss, mutual_contamination_loss, pair_bags, proportion_loss
 from kofn.losses._mil import mil_loss, pooled_bag_loss
 from kofn.losses._modules import LLPLoss, MILLoss, PULoss
@@ -10,7 +9,6 @@ from kofn.losses._pu import cvir_loss, mixture_proportion, nnpu_loss, pu_loss, u
 __all__ = [
     "LLPLoss",
     "MILLoss",
-    "MutualContaminationKernelMachine",
     "PULoss",
     "count_loss",
     "cvir_loss",

@@ -6,13 +6,12 @@ left out before: ``auc(labels[mask], logits[mask])``.
 """
 
 from kofn.metrics._calibration import CountCalibration, bag_scores, count_calibration, expected_count_error
-from kofn.metrics._classification import accuracy, auc, auc_rounded, balanced_accuracy, f1, precision, recall
+from kofn.metrics._classification import accuracy, auc, balanced_accuracy, f1, precision, recall
 
 __all__ = [
     "CountCalibration",
     "accuracy",
     "auc",
-    "auc_rounded",
     "bag_scores",
     "balanced_accuracy",
     "count_calibration",

@@ -43,23 +43,6 @@ def auc(labels: _Values, scores: _Values) -> float:
     return float(_sklearn().roc_auc_score(truth, ranks))
 
 
-def auc_rounded(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float:
-    """The "AUC" of the paper's public MIL code: taken of rounded predictions, it is the balanced accuracy.
-
-        (TP / (TP + FN) + TN / (TN + FP)) / 2
-
-    Only for a comparison with the paper's columns; `auc` is the area under the curve.
-
-    Examples:
-        >>> from kofn import metrics
-        >>> scores = [-2.0, -1.0, -3.0, 3.0]
-        >>> metrics.auc([0, 1, 0, 1], scores), metrics.auc_rounded([0, 1, 0, 1], scores)
-        (1.0, 0.75)
-    """
-    truth, predicted = _decided(labels, scores, threshold, "auc_rounded", 0, 1)
-    return float(_sklearn().roc_auc_score(truth, predicted))
-
-
 def accuracy(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float:
     """Share of right predictions, (TP + TN) / n.
 

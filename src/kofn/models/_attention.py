@@ -128,8 +128,8 @@ class AttentionMIL(nn.Module):
     Examples:
         >>> import torch
         >>> from kofn import models
-        >>> model = models.AttentionMIL(models.mnist_convnet()[:-1], models.GatedAttentionPooling(500))
-        >>> model(torch.zeros(5, 1, 28, 28), offsets=torch.tensor([0, 2, 5])).shape
+        >>> model = models.AttentionMIL(models.mlp(3, (16,))[:-1], models.GatedAttentionPooling(16))
+        >>> model(torch.zeros(5, 3), offsets=torch.tensor([0, 2, 5])).shape
         torch.Size([2])
     """
 

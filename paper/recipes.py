@@ -1,0 +1,180 @@
+"""How each cell is trained: the paper's settings, and fast ones that were chosen on validation data.
+
+A recipe is the options of a network (`kofn.Network`) and of the task's estimator (`TASK`), and a few words for the run:
+`stop` says which epoch is taken ("best" by the validation loss, or the "last"), `held_out` the share of bags that is
+kept from training, `average` of how many last epochs the scores are averaged. Trees have their defaults, and no recipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kofn.learners import Network
+
+Recipe = dict[str, Any]
+
+TASK = ("loss", "positive_weight", "bag_size", "stopping")  # what the estimator takes; the rest is the network's
+# What the paper's networks do without: held-out bags where none are named, a start at the base rate, and columns that
+# are standardised once more.
+PLAIN: Recipe = {"validation_fraction": 0.0, "patience": None, "start": None, "standardise": False}
+
+LOSSES = {
+    "CL": "count",
+    "CL-trees": "count",
+    "PL": "proportion",
+    "LMMCM": "mutual-contamination",
+    "Attention": "attention",
+    "Gated Attention": "gated-attention",
+    "Instance-Max": "max",
+    "CL-expect": "expectation",
+    "CVIR": "cvir",
+    "nnPU": "nnpu",
+    "uPU": "upu",
+}
+
+
+def recipe(table: str, cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
+    """The recipe of a cell; plain values that JSON can hold.
+
+    Examples:
+        >>> cell = {"data": "adult", "setting": "[0,1]", "bag_size": 8}
+        >>> recipe("llp", cell, "CL", "paper")["lr"]
+        1e-05
+    """
+    makers = {
+        "llp": llp,
+        "mil": mil,
+        "mil-instance": mil,
+        "mil-small": mil,
+        "colon": colon,
+        "pu": pu,
+        "figures": figure,
+    }
+    return makers[table](cell, method, preset)
+
+
+def split_recipe(recipe: Recipe) -> tuple[Network, Recipe]:
+    """The network of a recipe, and the options of its estimator.
+
+    Examples:
+        >>> network, options = split_recipe({"loss": "count", "hidden": [64], "epochs": 5})
+        >>> network, options
+        (Network(epochs=5, hidden=[64]), {'loss': 'count'})
+    """
+    from kofn.learners import Network
+    from paper.networks import NETWORKS
+
+    task = {name: value for name, value in recipe.items() if name in TASK}
+    options = {name: value for name, value in recipe.items() if name not in TASK}
+    if options.get("module") in NETWORKS:
+        options["module"] = NETWORKS[options["module"]]
+    return Network(**options), task
+
+
+def llp(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
+    """Adult and MAGIC."""
+    if method == "LMMCM":
+        return {"landmarks": None if preset == "paper" else 1024}
+    if method == "CL-trees":
+        return {"loss": LOSSES[method]}
+    data, size = cell["data"], cell["bag_size"]
+    common: Recipe = PLAIN | {"loss": LOSSES[method], "hidden": [2048, 64] if data == "adult" else [2048]}
+    common |= {"weight_decay": 1e-3, "l1": 0.0 if method == "PL" else 1e-3, "held_out": 0.125, "stop": "best"}
+    if preset == "paper":
+        common |= {"lr": 1e-5 if data == "adult" else 1e-4, "epochs": 10000, "batch_size": 128}
+        # The paper reran these without validation: one bag judges badly.
+        if method == "CL" and data == "magic" and size == 512 and cell["setting"] != "[0,1]":
+            common |= {"stop": "last", "epochs": 2000}
+        return common
+    common |= {"batch_size": max(1024 // size, 2)} | FAST_LLP[data, size]
+    return common | ({"l1": 0.0} if method == "PL" else {})
+
+
+# Found on rows of the training files that are in no bag. The fewer bags, the more regular the network must be. Where
+# few bags judge, and on MAGIC always, the validation loss is smallest long before or after the ranking of instances is
+# best: there a fixed number of epochs is trained, on 87.5 % of the bags as elsewhere. PL is better without L1.
+_MAGIC: Recipe = {"lr": 3e-3, "l1": 1e-4, "weight_decay": 0.0, "epochs": 120, "stop": "last"}
+FAST_LLP: dict[tuple[str, int], Recipe] = {
+    ("adult", 8): {"lr": 1e-3, "l1": 2e-3, "epochs": 80},
+    ("adult", 32): {"lr": 1e-3, "l1": 3e-3, "epochs": 60},
+    ("adult", 128): {"lr": 1e-3, "l1": 5e-3, "epochs": 25, "stop": "last"},
+    ("adult", 512): {"lr": 1e-3, "l1": 2e-2, "epochs": 25, "stop": "last"},
+    **{("magic", size): _MAGIC for size in (8, 32, 128, 512)},
+}
+
+
+def mil(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
+    """Bags of MNIST digits. The attention methods hold out bags to choose the best epoch, the others train on all."""
+    attention = "Attention" in method
+    common: Recipe = PLAIN | {"module": "mnist_convnet", "loss": LOSSES[method], "batch_size": 1}
+    common |= {"lr": 5e-4, "weight_decay": 1e-4, "validation_fraction": 0.2 if attention else 0.0, "epochs": 200}
+    if preset == "paper":
+        return common
+    bags, size = cell["bags"], {"N(5,1)": 5, "N(10,2)": 10, "N(50,10)": 50, "N(100,20)": 100}[cell["setting"]]
+    images = 60_000 if size <= 10 else 4000 * size
+    common["epochs"] = min(100, max(6, round(images / (bags * size))))
+    if attention:  # larger steps or rates leave it at one half on some validation bags, a slow start where bags are few
+        return common | ({"patience": 20} if bags < 150 else {"schedule": "one-cycle"})
+    if method != "CL":
+        return common
+    # Half of the bags are positive, an instance is with 1 - 2^(-1/size): CL begins there, and slowly, or units die in
+    # the first steps. Adam's decay shrinks what the loss does not hold: it makes the wait for the first nine longer.
+    common |= {"start": 1 - 0.5 ** (1 / size), "schedule": "one-cycle", "weight_decay": 0.0}
+    if size > 10:  # steps of about two hundred images
+        return common | {"batch_size": 200 // size}
+    return common | ({"lr": 1e-3} if bags >= 200 else {})
+
+
+def colon(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
+    """Nuclei of colon tissue; the attention methods hold out one fold's worth of bags."""
+    attention = "Attention" in method
+    # Rounded up in either class: 9 of 89 images.
+    common: Recipe = PLAIN | {"module": "colon_convnet", "loss": LOSSES[method], "batch_size": 1}
+    common |= {"lr": 1e-4, "weight_decay": 5e-4, "validation_fraction": 0.09 if attention else 0.0, "epochs": 100}
+    if preset == "paper":
+        return common
+    # Found on 30 images held out at random. To begin at the base rate was no help, in three trials; CL at 1e-4 and 2e-4
+    # was still getting better when 15 and 30 epochs were over.
+    if attention:
+        return common | {"lr": 3e-4, "schedule": "one-cycle", "epochs": 20}
+    return common | {"lr": 5e-4, "schedule": "cosine", "weight_decay": 0.0, "epochs": 24}
+
+
+def pu(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
+    """MNIST and CIFAR-10. The paper takes the best epoch of ours by its rule, and averages the others' last ten."""
+    data, ours = cell["data"], method in ("CL", "CL-expect")
+    common: Recipe = PLAIN | {"loss": LOSSES[method], "bag_size": 200, "batch_size": 1, "weight_decay": 5e-4}
+    common |= {"positive_weight": 1.0} if ours else {"average": 10}
+    if preset == "paper":
+        rate = 1e-3 if method == "CL-expect" and data == "cifar-cat-dog" else 1e-4
+        network = "cifar_resnet18" if "cifar" in data else "pu_mnist_mlp"
+        chosen = {"validation_fraction": 0.1, "stopping": "prior"} if ours else {}
+        return common | chosen | {"module": network, "lr": rate, "epochs": 2000}
+    return common | FAST_PU[data] | ({"positive_weight": 10.0} if ours else SLOW_PU.get((data, method), {}))
+
+
+# Found on images of the training files that are in no task. The prior is met by chance in early epochs when few are
+# trained, so that the last one is taken. With a weight of 1 the unlabelled images outweigh the positives.
+FAST_PU: dict[str, Recipe] = {
+    "mnist17": {"module": "mlp", "hidden": [512, 512, 50], "lr": 1e-3, "epochs": 20},
+    "binarized-mnist": {"module": "mlp", "hidden": [512, 512, 50], "lr": 1e-3, "epochs": 40},
+    "binarized-cifar": {"module": "small_convnet", "lr": 1e-3, "schedule": "one-cycle", "epochs": 20},
+    "cifar-cat-dog": {"module": "small_convnet", "lr": 1e-3, "schedule": "one-cycle", "epochs": 20},
+}
+# At the rate of the others the accuracy of these jumps from epoch to epoch, or falls; uPU falls in the end at any rate.
+SLOW_PU: dict[tuple[str, str], Recipe] = {
+    ("mnist17", "nnPU"): {"lr": 1e-4},
+    ("mnist17", "uPU"): {"lr": 1e-4},
+    ("binarized-mnist", "uPU"): {"lr": 1e-4, "epochs": 12},
+}
+
+
+def figure(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
+    """What the figures show: a test bag of the MIL table's largest N(10,2), and MNIST17."""
+    if cell["figure"] == "test-bag":
+        return mil({"setting": "N(10,2)", "bags": 500}, method, preset)
+    if cell["figure"] == "count-law":
+        return pu({"data": "mnist17"}, method, preset)
+    return {}

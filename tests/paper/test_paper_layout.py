@@ -1,0 +1,139 @@
+"""The paper's layout and the sentences: every number is counted from the rows, nothing is said of what was not run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from paper_cases import record
+
+from paper import records
+from paper.cells import METHODS, TABLES, Run
+from paper.findings import findings
+from paper.records import collect
+from paper.summary import summary
+from paper.table_layout import layouts, markdown_layout
+
+
+def put(results: Path, table: str, cell: dict[str, object], method: str, *values: float, metric: str) -> None:
+    for seed, value in enumerate(values):
+        run = Run(table, cell, method, "fast", seed)
+        records.write(results, run, record(run, **{metric: value}))
+    collect(results)
+
+
+def llp(results: Path, setting: str, size: int, method: str, *values: float) -> None:
+    cell = {"data": "adult", "setting": setting, "bag_size": size}
+    put(results, "llp", cell, method, *values, metric="auc")
+
+
+@pytest.mark.parametrize("table", [table for table in TABLES if table != "figures"])
+def test_every_row_has_its_place(table: str, tmp_path: Path) -> None:
+    rows = summary(table, results=tmp_path)
+    found = layouts(rows)
+    places = [entry for layout in found for line in layout.entries for entry in line if entry is not None]
+    assert len(places) == len(rows)
+    assert {entry.ours for entry in places} == {"not run"}
+    for layout in found:
+        assert {names[-1] for names in layout.names} == set(METHODS[table])
+        for names, line in zip(layout.names, layout.entries, strict=True):
+            assert len(names) + len(line) == len(layout.header)
+    assert findings(rows) == []
+
+
+def test_one_table_a_metric_and_words_that_tell(tmp_path: Path) -> None:
+    accuracy, auc = layouts(summary("mil-instance", results=tmp_path))
+    assert (accuracy.metric, auc.metric) == ("accuracy", "auc_rounded")
+    assert accuracy.header[:3] == ["setting", "method", "bags 50"]  # all data are MNIST: not said
+    (colon,) = layouts(summary("colon", results=tmp_path))
+    assert colon.header == ["method", "accuracy", "auc_rounded", "f1", "precision", "recall"]
+    (pu,) = layouts(summary("pu", results=tmp_path))
+    assert pu.header == ["method", "binarized-mnist", "mnist17", "binarized-cifar", "cifar-cat-dog"]
+
+
+def test_an_entry(tmp_path: Path) -> None:
+    llp(tmp_path, "[0,1]", 8, "CL", 0.9100, 0.9101, 0.9102)
+    llp(tmp_path, "[0,1]", 8, "PL", 0.8884)
+    (layout,) = layouts(summary("llp", results=tmp_path))
+    ours = layout.entries[layout.names.index(["adult", "[0,1]", "CL"])][0]
+    assert ours is not None
+    assert ours == ("0.9101 ± 0.0001", "0.8985 ± 0.0010", "+*", "3 of 5 seeds", True)
+    text = markdown_layout(layout)
+    assert (
+        "| **0.9101 ± 0.0001** +\\*<br><small>0.8985 ± 0.0010</small><br><small>3 of 5 seeds</small> | not run<br>"
+        in text
+    )
+    assert "| 0.8884 =<br><small>0.8884 ± 0.0030</small><br><small>1 of 5 seeds</small> |" in text
+
+
+def test_proportions_in_sentences(tmp_path: Path) -> None:
+    llp(tmp_path, "[0,1]", 8, "CL", 0.8990, 0.8980)  # as published
+    llp(tmp_path, "[0,1]", 8, "PL", 0.8800)
+    llp(tmp_path, "[0,1]", 32, "CL", 0.8700)  # below
+    llp(tmp_path, "[0,1]", 32, "LMMCM", 0.8800)
+    llp(tmp_path, "[0,1]", 128, "CL", 0.9000)  # above; bags of 128 are in no contest
+    llp(tmp_path, "[0,1]", 128, "PL", 0.9100)
+    llp(tmp_path, "[0,1]", 8, "CL-trees", 0.9100)  # no method of the paper: in no contest of its methods
+    llp(tmp_path, "[0,1]", 128, "CL-trees", 0.8870)
+    near, ahead, trees, first = findings(summary("llp", results=tmp_path))
+    assert near == (
+        "CL is within one published standard deviation or above in 2 of 3 cells (1 to 2 seeds); "
+        "not in adult [0,1] 32: CL 0.8700, published 0.8891."
+    )
+    assert ahead == (
+        "CL has the highest mean of the paper's methods in 1 of 2 cells with bags of 8 and 32; "
+        "not in adult [0,1] 32: LMMCM 0.8800, published 0.8819."
+    )
+    assert (
+        trees == "CL-trees is above the published CL in 1 of 2 cells (1 seed); not in adult [0,1] 128: CL-trees 0.8870."
+    )
+    assert first == (
+        "CL-trees has the highest mean in 1 of 2 cells; not in adult [0,1] 128: PL 0.9100, published 0.8879."
+    )
+
+
+def test_bags_in_sentences(tmp_path: Path) -> None:
+    for bags, value in [(50, 0.818 - 0.0149), (100, 0.906 - 0.0151)]:
+        cell = {"data": "mnist", "setting": "N(10,2)", "bags": bags}
+        put(tmp_path, "mil", cell, "CL", value, metric="auc_rounded")
+    (near,) = findings(summary("mil", results=tmp_path))  # CL alone: no contest
+    assert near.startswith(
+        "CL is within 0.015 of the paper or above in 1 of 2 cells (1 seed); not in mnist N(10,2) 100"
+    )
+
+
+def test_positive_unlabelled_in_sentences(tmp_path: Path) -> None:
+    put(tmp_path, "pu", {"data": "mnist17", "setting": "mixture 0.5"}, "CL", 0.990, 0.988, metric="accuracy")
+    alone = "CL on mnist17: 98.90 %, 2 seeds (lowest 98.80)."
+    assert findings(summary("pu", results=tmp_path)) == [alone]
+    put(tmp_path, "pu", {"data": "mnist17", "setting": "mixture 0.5"}, "CVIR", 0.991, metric="accuracy")
+    behind = "CL has the highest mean in 0 of 1 cells; not in mnist17 mixture 0.5: CVIR 99.10, published 98.70."
+    assert findings(summary("pu", results=tmp_path)) == [alone, behind]
+
+
+def test_equal_means_lead_together(tmp_path: Path) -> None:
+    cell = {"data": "mnist", "setting": "N(10,2)", "bags": 10}
+    put(tmp_path, "mil-small", cell, "Gated Attention", 0.1, 0.2, metric="auc_rounded")
+    put(tmp_path, "mil-small", cell, "Attention", 0.1, 0.1, metric="auc_rounded")
+    put(tmp_path, "mil-small", cell, "CL", 0.15, 0.15, metric="auc_rounded")  # the float below
+    rows = summary("mil-small", results=tmp_path)
+    (layout,) = layouts(rows)
+    marked = [names[-1] for names, line in zip(layout.names, layout.entries, strict=True) for e in line if e and e.best]
+    assert sorted(marked) == ["CL", "Gated Attention"]
+    assert findings(rows) == ["CL has the highest mean in 1 of 1 cells."]
+
+
+def test_instances_in_sentences(tmp_path: Path) -> None:
+    cell = {"data": "mnist", "setting": "N(10,2)", "bags": 50}
+    for method, accuracy, auc in [("CL", 0.9551, 0.8), ("Instance-Max", 0.96, 0.7)]:
+        run = Run("mil-instance", cell, method, "fast", 0)
+        records.write(tmp_path, run, record(run, accuracy=accuracy, auc_rounded=auc))
+    collect(tmp_path)
+    assert findings(summary("mil-instance", results=tmp_path)) == [
+        "CL is within 0.015 of the paper or above by accuracy in 1 of 1 cells (1 seed).",
+        "CL has the highest mean in 0 of 1 cells by accuracy; "
+        "not in mnist N(10,2) 50: Instance-Max 0.9600, published 0.8714.",
+        "CL is within 0.015 of the paper or above by auc_rounded in 0 of 1 cells (1 seed); "
+        "not in mnist N(10,2) 50: CL 0.8000, published 0.8341.",
+        "CL has the highest mean in 1 of 1 cells by auc_rounded.",
+    ]

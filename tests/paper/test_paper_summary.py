@@ -1,0 +1,164 @@
+"""From records to tables and figures: ours beside the paper's, "not run" where there is nothing."""
+
+from __future__ import annotations
+
+import base64
+import math
+import zlib
+from pathlib import Path
+
+import pytest
+from paper_cases import record
+
+from paper import records
+from paper.cells import Run
+from paper.findings import findings
+from paper.one_run import run_cell
+from paper.records import collect
+from paper.report import report
+from paper.reproduce import reproduce
+from paper.summary import markdown, summary
+
+ADULT = {"data": "adult", "setting": "[0,1]", "bag_size": 8}  # CL: 0.8985 ± 0.0010
+
+
+def put(results: Path, table: str, cell: dict[str, object], method: str, *values: float, metric: str = "auc") -> None:
+    for seed, value in enumerate(values):
+        run = Run(table, cell, method, "fast", seed)
+        records.write(results, run, record(run, **{metric: value}))
+    collect(results)
+
+
+def line_of(text: str, *words: object) -> str:
+    (found,) = [line for line in text.splitlines() if line.startswith("| " + " | ".join(map(str, words)) + " |")]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("values", "mark"),
+    [
+        ((0.8985, 0.8986, 0.8984), "="),
+        ((0.8996,), "+"),  # one seed: no test
+        ((0.8995,), "="),  # exactly one spread apart
+        ((0.9100, 0.9101, 0.9102), "+*"),
+        ((0.8700, 0.8701, 0.8702), "-*"),
+        ((0.7, 0.99, 0.9), "-"),  # far, but ours spread so much that it says nothing
+        ((0.9, 0.9, 0.9), "+*"),
+    ],
+    ids=["same", "one seed above", "one spread", "above", "below", "noise", "no spread"],
+)
+def test_marks(tmp_path: Path, values: tuple[float, ...], mark: str) -> None:
+    put(tmp_path, "llp", ADULT, "CL", *values)
+    (row,) = [row for row in summary("llp", results=tmp_path) if row.values]
+    assert row.mark == mark
+    assert row.difference == pytest.approx(sum(values) / len(values) - 0.8985)
+
+
+def test_welch_by_hand(tmp_path: Path) -> None:
+    put(tmp_path, "llp", ADULT, "CL", 0.9000, 0.9010)
+    (row,) = [row for row in summary("llp", results=tmp_path) if row.values]
+    variance = row.sd**2 / 2 + 0.0010**2 / 5
+    freedom = variance**2 / ((row.sd**2 / 2) ** 2 / 1 + (0.0010**2 / 5) ** 2 / 4)
+    stats = pytest.importorskip("scipy.stats")
+    assert row.p_value == pytest.approx(2 * stats.t.sf(0.0020 / math.sqrt(variance), freedom))
+
+
+def test_markdown_and_a_deleted_record(tmp_path: Path) -> None:
+    put(tmp_path, "llp", ADULT, "CL", 0.8990, 0.8980)
+    text = markdown("llp", results=tmp_path)
+    assert len(text.splitlines()) == 96 + 2
+    words = "| adult | [0,1] | 8 | CL | auc | 0.8985 ± 0.0007 | 0.8985 ± 0.0010 | +0.0000 | = | 2 | 2 |"
+    assert line_of(text, "adult", "[0,1]", 8, "CL") == words
+    assert "| not run |" in line_of(text, "adult", "[0,1]", 8, "PL")
+    assert text.count("not run") == 95
+    for path in (tmp_path / "records" / "llp").iterdir():
+        path.unlink()
+    collect(tmp_path)
+    assert markdown("llp", results=tmp_path).count("not run") == 96
+
+
+def test_the_best_of_a_cell_is_marked(tmp_path: Path) -> None:
+    put(tmp_path, "llp", ADULT, "CL", 0.8990)
+    assert "▲" not in markdown("llp", results=tmp_path)  # of one method nothing is said
+    put(tmp_path, "llp", ADULT, "PL", 0.8991)
+    text = markdown("llp", results=tmp_path)
+    assert text.count("▲") == 1
+    assert "0.8991 ▲" in line_of(text, "adult", "[0,1]", 8, "PL")
+
+
+def test_standard_errors_and_percent(tmp_path: Path) -> None:
+    put(tmp_path, "mil", {"data": "mnist", "setting": "N(10,2)", "bags": 50}, "CL", 0.8, 0.9, metric="auc_rounded")
+    assert "0.8500 ± 0.0500" in line_of(markdown("mil", results=tmp_path), "mnist", "N(10,2)", 50, "CL")
+    put(tmp_path, "pu", {"data": "mnist17", "setting": "mixture 0.5"}, "CL", 0.99, metric="accuracy")
+    found = line_of(markdown("pu", results=tmp_path), "mnist17", "mixture 0.5", "CL")
+    assert found == "| mnist17 | mixture 0.5 | CL | accuracy | 99.00 | 99.00 ± 0.19 | +0.00 | = | 1 | 2 |"
+
+
+def test_folds_are_averaged_within_a_seed(tmp_path: Path) -> None:
+    for seed, fold, value in [(0, 0, 0.8), (0, 1, 1.0), (1, 0, 0.7)]:
+        run = Run("colon", {"data": "colon", "setting": "10-fold", "fold": fold}, "CL", "fast", seed)
+        records.write(tmp_path, run, record(run, accuracy=value))
+    collect(tmp_path)
+    (row,) = [row for row in summary("colon", results=tmp_path) if row.values]
+    assert (row.values, row.folds) == ((0.9, 0.7), 3)
+    assert "2 (3 folds)" in markdown("colon", results=tmp_path)
+    assert findings([row]) == ["CL over 3 folds: accuracy 0.800."]
+
+
+def test_the_other_preset_is_another_table(tmp_path: Path) -> None:
+    put(tmp_path, "llp", ADULT, "CL", 0.9)
+    assert markdown("llp", results=tmp_path, preset="paper").count("not run") == 96
+
+
+def test_report(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("jinja2")
+    put(tmp_path, "llp", ADULT, "CL", 0.8990, 0.8980)
+    reproduce("figures", only="figure=dynamic-programming", results=tmp_path, progress=False)
+    law = Run("figures", {"figure": "count-law"}, "CL", "fast", 0)
+    records.write(tmp_path, law, record(law) | {"metrics": {"law": [0.01] * 101, "positives": [50] * 5}})
+    bag = Run("figures", {"figure": "test-bag"}, "CL", "fast", 0)
+    pixels = base64.b64encode(zlib.compress(bytes(784 * 2))).decode()
+    shown = {"images": pixels, "digits": [9, 1], "probabilities": [0.99, 1e-7]}
+    records.write(tmp_path, bag, record(bag) | {"metrics": shown})
+    put(tmp_path, "mil-small", {"data": "mnist", "setting": "N(5,1)", "bags": 10}, "CL", 0.6, 0.7, metric="auc_rounded")
+    files = report(tmp_path, tmp_path / "report")
+    assert {path.name for path in files} == {
+        "reproduction.md",
+        "reproduction.html",
+        "dynamic-programming.svg",
+        "small-data.svg",
+        "test-bag.svg",
+        "count-law.svg",
+    }
+    text, page = files[0].read_text(), files[1].read_text()
+    assert "0.8985 ± 0.0007" in text
+    assert "0.8985 ± 0.0007" in page
+    assert "1 of 96 rows have records" in text
+    assert page.count("data:image/svg+xml;base64,") == 4
+    assert "The <code>fast</code> recipes" in page
+    assert "`" not in page
+    assert "![The law of the count of three instances" in text
+    before = [path.read_bytes() for path in files]
+    assert [path.read_bytes() for path in report(tmp_path, tmp_path / "report")] == before
+
+
+def test_report_of_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    files = report(tmp_path, tmp_path / "report")
+    assert [path.name for path in files] == ["reproduction.md", "reproduction.html"]
+    assert files[0].read_text().count("\n\nnot run\n\n") == 4  # the figures
+
+
+def test_a_damaged_file_is_told_before_anything_is_written(tmp_path: Path) -> None:
+    (tmp_path / "pu.jsonl").write_text("[]\n")
+    with pytest.raises(ValueError, match=r"pu\.jsonl, line 1, lacks"):
+        report(tmp_path, tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+
+
+def test_the_papers_example() -> None:
+    laws = run_cell(Run("figures", {"figure": "dynamic-programming"}, "CL", "fast", 0))["metrics"]["laws"]
+    expected = [[1.0], [0.9, 0.1], [0.72, 0.26, 0.02], [0.504, 0.398, 0.092, 0.006]]
+    for law, wanted in zip(laws, expected, strict=True):
+        assert law == pytest.approx(wanted, rel=1e-12)
