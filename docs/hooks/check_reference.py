@@ -60,16 +60,22 @@ NO_EXAMPLE = {
     "kofn.report.BagTable": "what report_of fills in",
     "kofn.report.Binomial": "what report_of fills in",
     "kofn.report.Calibration": "what report_of fills in",
+    "kofn.classes.BUDGET": "a number of cells",
+    "kofn.targets.ClassTarget": "abstract: ClassCounts has an example",
+    "kofn.targets.Statement": "abstract: what targets of one count and of several classes have in common",
     "kofn.targets.Target": "abstract: docs/contributing.md has one of your own, which the tests run",
 }
 # Modules whose names are mathematics: each says its formula, in an indented block or in its first sentence ...
-FORMULAS = ("kofn.counts", "kofn.distributions", "kofn.losses", "kofn.metrics", "kofn.targets")
+FORMULAS = ("kofn.classes", "kofn.counts", "kofn.distributions", "kofn.losses", "kofn.metrics", "kofn.targets")
 # ... but for these.
 NO_FORMULA = {
+    "kofn.classes.BUDGET": "a number of cells",
     "kofn.counts.backend": "says which implementation computes",
     "kofn.counts.use": "chooses the implementation",
     "kofn.losses.pair_bags": "a rule in words",
     "kofn.metrics.CountCalibration": "the formula is at count_calibration",
+    "kofn.targets.ClassTarget": "abstract: its subclasses have formulas",
+    "kofn.targets.Statement": "abstract: its subclasses have formulas",
     "kofn.targets.Target": "abstract: its subclasses have formulas",
     "kofn.targets.from_proportions": "makes targets that have formulas",
 }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kofn import (
         batches,
+        classes,
         counts,
         datasets,
         distributions,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         targets,
     )
     from kofn.bags import Bags
+    from kofn.classes import class_count_posteriors, log_class_count_prob, one_vs_rest
     from kofn.counts import (
         CountDistribution,
         count_posteriors,
@@ -30,7 +32,17 @@ if TYPE_CHECKING:
     from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
     from kofn.learners import EM, Linear, Network, Trees
     from kofn.losses import count_loss, mixture_proportion
-    from kofn.targets import AtLeast, AtMost, Between, Distributed, Exactly, Noisy, OneOf
+    from kofn.targets import (
+        AtLeast,
+        AtMost,
+        Between,
+        ClassCounts,
+        Distributed,
+        Exactly,
+        MarginalClassCounts,
+        Noisy,
+        OneOf,
+    )
 
 __version__ = "0.1.0.dev0"
 
@@ -41,6 +53,7 @@ _HOME = {
     "AtMost": "targets",
     "Bags": "bags",
     "Between": "targets",
+    "ClassCounts": "targets",
     "ConditionalBernoulli": "distributions",
     "CountDistribution": "counts",
     "Distributed": "targets",
@@ -49,21 +62,25 @@ _HOME = {
     "LLPClassifier": "estimators",
     "Linear": "learners",
     "MILClassifier": "estimators",
+    "MarginalClassCounts": "targets",
     "Network": "learners",
     "Noisy": "targets",
     "OneOf": "targets",
     "PUClassifier": "estimators",
     "PoissonBinomial": "distributions",
     "Trees": "learners",
+    "class_count_posteriors": "classes",
     "count_loss": "losses",
     "count_posteriors": "counts",
+    "log_class_count_prob": "classes",
     "log_count_between": "counts",
     "log_count_distribution": "counts",
     "log_count_prob": "counts",
     "mixture_proportion": "losses",
+    "one_vs_rest": "classes",
 }
 _MODULES = (
-    "batches", "counts", "datasets", "distributions", "estimators", "learners", "losses", "metrics",
+    "batches", "classes", "counts", "datasets", "distributions", "estimators", "learners", "losses", "metrics",
     "models", "report", "tables", "targets",
 )  # fmt: skip
 
@@ -73,6 +90,7 @@ __all__ = [
     "AtMost",
     "Bags",
     "Between",
+    "ClassCounts",
     "ConditionalBernoulli",
     "CountDistribution",
     "Distributed",
@@ -80,6 +98,7 @@ __all__ = [
     "LLPClassifier",
     "Linear",
     "MILClassifier",
+    "MarginalClassCounts",
     "Network",
     "Noisy",
     "OneOf",
@@ -87,6 +106,8 @@ __all__ = [
     "PoissonBinomial",
     "Trees",
     "batches",
+    "class_count_posteriors",
+    "classes",
     "count_loss",
     "count_posteriors",
     "counts",
@@ -94,6 +115,7 @@ __all__ = [
     "distributions",
     "estimators",
     "learners",
+    "log_class_count_prob",
     "log_count_between",
     "log_count_distribution",
     "log_count_prob",
@@ -101,6 +123,7 @@ __all__ = [
     "metrics",
     "mixture_proportion",
     "models",
+    "one_vs_rest",
     "report",
     "tables",
     "targets",

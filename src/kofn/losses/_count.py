@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor
 
 from kofn import _require
-from kofn.counts import CountDistribution
-from kofn.targets import Target
+from kofn.targets import Statement
 
 Reduction = Literal["none", "mean", "sum"]
 
 
 def count_loss(
     logits: Tensor,
-    target: Target,
+    target: Statement[Any],
     *,
     mask: Tensor | None = None,
     offsets: Tensor | None = None,
@@ -28,8 +27,9 @@ def count_loss(
         loss_j = -log P(statement about S_j),  or the divergence from a law that S_j is said to follow.
 
     Args:
-        logits: (..., n) log-odds; (m,) with `offsets`.
-        target: the statement: `Exactly`, `AtLeast`, `AtMost`, `Between`, `OneOf`, `Noisy` or `Distributed`.
+        logits: (..., n) log-odds; (m,) with `offsets`. For statements about several classes (..., n, C) or (m, C).
+        target: the statement: `Exactly`, `AtLeast`, `AtMost`, `Between`, `OneOf`, `Noisy` or `Distributed`; of several
+            classes `ClassCounts` or `MarginalClassCounts`.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
         weight: (...) or (b,) factors for the bags' losses. As in `torch.nn.functional.binary_cross_entropy`, "mean"
@@ -51,12 +51,12 @@ def count_loss(
         >>> kofn.count_loss(logits, kofn.Exactly(torch.tensor([2, 1])), offsets=offsets, reduction="none").neg().exp()
         tensor([0.3750, 0.5000])
     """
-    if not isinstance(target, Target):
+    if not isinstance(target, Statement):
         raise TypeError(
             f"`target` must say something of the count: kofn.Exactly(counts), kofn.AtLeast(1), ...; "
             f"got {type(target).__name__}. Plain counts are kofn.Exactly(counts)."
         )
-    dist = CountDistribution(logits, mask=mask, offsets=offsets)
+    dist = target.distribution(logits, mask=mask, offsets=offsets)
     if weight is None and reduction in ("mean", "sum"):
         bags = 1 if reduction == "sum" else math.prod(dist.shape)
         return target.total(dist, 1.0 / bags if bags else math.nan)  # the mean of nothing, as in torch

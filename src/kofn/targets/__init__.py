@@ -5,23 +5,28 @@ A weak label is a statement about S, the number of positives in a bag. Each clas
 """
 
 from kofn.targets._bounds import AtLeast, AtMost, Between, Exactly
+from kofn.targets._class_counts import ClassCounts, ClassTarget, MarginalClassCounts
 from kofn.targets._discrete_laplace import DiscreteLaplace
 from kofn.targets._labels import counts_of_proportions, from_bounds, from_counts, from_proportions
 from kofn.targets._noisy import Noisy
 from kofn.targets._sets import Distributed, OneOf
 from kofn.targets._spread import Spread
-from kofn.targets._target import Target
+from kofn.targets._target import Statement, Target
 
 __all__ = [
     "AtLeast",
     "AtMost",
     "Between",
+    "ClassCounts",
+    "ClassTarget",
     "DiscreteLaplace",
     "Distributed",
     "Exactly",
+    "MarginalClassCounts",
     "Noisy",
     "OneOf",
     "Spread",
+    "Statement",
     "Target",
     "counts_of_proportions",
     "from_bounds",

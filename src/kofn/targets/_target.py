@@ -1,16 +1,24 @@
-"""What a target is: a statement about the count of each bag, and how surprised a distribution is by it."""
+"""What a target is: a statement about the counts of each bag, and how surprised a distribution is by it."""
 
 from __future__ import annotations
 
+from typing import ClassVar, Generic, TypeVar
+
 from torch import Tensor
 
+from kofn.classes import ClassCountDistribution
 from kofn.counts import CountDistribution
 
+Dist = TypeVar("Dist", CountDistribution, ClassCountDistribution)
 
-class Target:
-    """A statement about the number of positives in each bag."""
 
-    def loss(self, dist: CountDistribution) -> Tensor:
+class Statement(Generic[Dist]):
+    """What `count_loss` takes: a statement, and the distribution that it is a statement about."""
+
+    #: Made of the logits by `count_loss`, and given to `loss`.
+    distribution: ClassVar[type[CountDistribution] | type[ClassCountDistribution]]
+
+    def loss(self, dist: Dist) -> Tensor:
         """How surprising the statement is: -log P(statement), one number for each bag.
 
         Args:
@@ -21,6 +29,12 @@ class Target:
         """
         raise NotImplementedError
 
-    def total(self, dist: CountDistribution, weight: float) -> Tensor:
+    def total(self, dist: Dist, weight: float) -> Tensor:
         """weight times the sum of the losses of all bags, a scalar; for a target that has a shorter way to it."""
         return self.loss(dist).sum() * weight
+
+
+class Target(Statement[CountDistribution]):
+    """A statement about the number of positives in each bag."""
+
+    distribution = CountDistribution

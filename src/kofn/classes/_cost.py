@@ -1,0 +1,50 @@
+"""What the joint distribution of a bag's class counts costs, known from the counts alone."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from kofn import _require
+
+#: Largest bag whose joint distribution is computed unless asked otherwise, in `joint_cells`.
+BUDGET = 10**8
+
+
+def joint_cells(counts: Tensor) -> Tensor:
+    """Size of the table from which the joint probability of class counts is computed, for each bag.
+
+        n * prod_{c: all but the largest} (k_c + 1),  n = k_1 + ... + k_C.
+
+    Each cell costs some nanoseconds for each class that occurs, value and gradient together.
+
+    Args:
+        counts: (..., C) whole numbers.
+
+    Returns:
+        (...) float64.
+
+    Examples:
+        >>> import torch, kofn
+        >>> kofn.classes.joint_cells(torch.tensor([[4, 1, 1, 2], [100, 0, 0, 0]]))
+        tensor([ 96., 100.], dtype=torch.float64)
+    """
+    return joint_states(counts) * counts.clamp(min=0).sum(-1)
+
+
+def joint_states(counts: Tensor) -> Tensor:
+    """prod (k_c + 1) over all classes but the one with the largest count: (..., C) to (...) float64."""
+    k = counts.double().clamp(min=0)
+    return (k + 1).prod(-1) / (k.amax(-1) + 1)
+
+
+def require_within_budget(counts: Tensor, budget: float) -> None:
+    """Require joint distributions that are not too large to compute."""
+    _require.number("budget", budget, low=0)
+    cells = joint_cells(counts).flatten()
+    if not _require.holds(cells <= budget):
+        bag = int((cells > budget).nonzero()[0])
+        raise ValueError(
+            f"the joint distribution of `counts` must not need more than budget={budget:g} cells (states * instances); "
+            f"bag {bag} with counts {counts.reshape(-1, counts.shape[-1])[bag].tolist()} needs {float(cells[bag]):.3g}."
+            f" Use kofn.MarginalClassCounts(counts), which is linear in the bag's size, or raise `budget`."
+        )

@@ -1,0 +1,149 @@
+"""The distribution of the counts of several classes in a bag: the one object that everything about them asks."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from kofn.classes._arguments import require_class_logits, require_flat
+from kofn.classes._cost import BUDGET, require_within_budget
+from kofn.classes._engines import engine_for
+from kofn.classes._one_vs_rest import one_certain_class, one_vs_rest
+from kofn.counts import CountDistribution
+from kofn.counts._arguments import lay_out
+
+
+class ClassCountDistribution:
+    """The joint distribution of the number of instances of each class in each bag, exact and differentiable.
+
+        K_c = #{i : y_i = c},  y_i ~ Categorical(softmax(x_i)) independent,  c = 1, ..., C.
+
+    Arguments are checked here, once; nothing is computed before it is asked for.
+
+    Args:
+        logits: (..., n, C) unnormalised log-probabilities of the classes; (m, C) with `offsets`. -inf is an impossible
+            class, +inf a certain one.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+
+    Attributes:
+        logits: as given.
+        classes: their number, C.
+        shape: of one number for each bag: (...) or (b,).
+        instance_layout: which instance belongs to which bag, and sums over the instances of each bag.
+
+    A NaN among a bag's logits makes everything about that bag NaN.
+
+    Raises:
+        TypeError: a tensor of the wrong kind.
+        ValueError: shapes that do not fit, both `mask` and `offsets`, offsets that do not run from 0 to m.
+
+    Examples:
+        >>> import torch, kofn
+        >>> dist = kofn.classes.ClassCountDistribution(torch.zeros(4, 3))  # one bag of four, three equal classes
+        >>> dist.log_prob(torch.tensor([2, 1, 1])).exp() * 81, dist.mean
+        (tensor(12.0000), tensor([1.3333, 1.3333, 1.3333]))
+    """
+
+    def __init__(self, logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> None:
+        self.logits = require_class_logits(logits)
+        if offsets is not None:
+            require_flat(logits)
+        self.instance_layout = lay_out(logits.shape[:-1], logits.device, mask, offsets)
+        self.classes = logits.shape[-1]
+        # An instance that is not there has no possible class. Layouts know of instances in the last dimension.
+        self._x = self.instance_layout.present(logits.movedim(-1, 0), -torch.inf).movedim(0, -1)
+
+    def __repr__(self) -> str:
+        kind = "ragged" if self.instance_layout.offsets is not None else "dense"
+        return (
+            f"ClassCountDistribution({kind}, shape={tuple(self.shape)}, classes={self.classes}, "
+            f"dtype={self.logits.dtype})"
+        )
+
+    @property
+    def shape(self) -> torch.Size:
+        """Of a tensor with one number for each bag."""
+        return self.instance_layout.shape
+
+    @property
+    def sizes(self) -> Tensor:
+        """Number of instances in each bag, int64, of `shape`."""
+        return self.instance_layout.sizes
+
+    @property
+    def mean(self) -> Tensor:
+        """E K_c = sum_i softmax(x_i)_c: of `shape` and then the classes, in the dtype of the logits."""
+        probabilities = one_certain_class(self.logits.double()).softmax(-1)
+        return self.instance_layout.sum(probabilities.movedim(-1, 0)).movedim(0, -1).to(self.logits.dtype)
+
+    def log_prob(self, counts: Tensor, *, budget: float = BUDGET) -> Tensor:
+        """log P(K_1 = k_1, ..., K_C = k_C) of each bag; see `kofn.log_class_count_prob`.
+
+        Args:
+            counts: whole numbers of any integer dtype that broadcast to `shape` and then the classes.
+            budget: largest `kofn.classes.joint_cells` that is computed.
+
+        Returns:
+            Of `shape`, in the dtype of the logits; -inf with gradient zero where the counts are impossible.
+
+        Examples:
+            >>> import torch, kofn
+            >>> kofn.classes.ClassCountDistribution(torch.zeros(2, 2)).log_prob(torch.tensor([1, 1])).exp()
+            tensor(0.5000)
+        """
+        wanted = self._counts(counts, budget)
+        return engine_for(self._x).log_prob(self._x, self.instance_layout.offsets, wanted)
+
+    def posteriors(self, counts: Tensor, *, budget: float = BUDGET) -> Tensor:
+        """P(y_i = c | K = k), of the shape and dtype of the logits; see `kofn.class_count_posteriors`.
+
+        Examples:
+            >>> import torch, kofn
+            >>> kofn.classes.ClassCountDistribution(torch.zeros(2, 2)).posteriors(torch.tensor([1, 1]))
+            tensor([[0.5000, 0.5000],
+                    [0.5000, 0.5000]])
+        """
+        wanted = self._counts(counts, budget)
+        return engine_for(self._x).posteriors(self._x, self.instance_layout.offsets, wanted)
+
+    def log_marginals(self, counts: Tensor) -> Tensor:
+        """log P(K_c = k_c) of each class by itself, in time linear in the bag's size for each.
+
+        Args:
+            counts: whole numbers of any integer dtype that broadcast to `shape` and then the classes.
+
+        Returns:
+            Of `shape` and then the classes, in the dtype of the logits.
+
+        Examples:
+            >>> import torch, kofn
+            >>> dist = kofn.classes.ClassCountDistribution(torch.zeros(2, 2))
+            >>> dist.log_marginals(torch.tensor([1, 1])).exp()
+            tensor([0.5000, 0.5000])
+        """
+        wanted = self.whole_numbers(counts)
+        log_odds, offsets = one_vs_rest(self.logits), self.instance_layout.offsets
+        if offsets is None:
+            # Classes first, so that the mask of a bag's instances is that of each of its classes.
+            present = self.instance_layout.present(log_odds.movedim(-2, 0), -torch.inf)
+            return CountDistribution(present).log_prob(wanted.movedim(-1, 0)).movedim(0, -1)
+        starts = torch.arange(self.classes).unsqueeze(-1) * self.instance_layout.length
+        each = torch.cat([offsets[:1], (starts + offsets[1:]).flatten()])  # the bags once for each class
+        value = CountDistribution(log_odds.flatten(), offsets=each).log_prob(wanted.movedim(-1, 0).flatten())
+        return value.reshape(self.classes, -1).movedim(0, -1)
+
+    def whole_numbers(self, counts: Tensor) -> Tensor:
+        """Require whole numbers for each bag and class: int64 of `shape` and then the classes.
+
+        Examples:
+            >>> import torch, kofn
+            >>> kofn.classes.ClassCountDistribution(torch.zeros(2, 1, 3)).whole_numbers(torch.tensor([1, 0, 0])).shape
+            torch.Size([2, 3])
+        """
+        return self.instance_layout.whole_numbers("counts", counts, columns=(self.classes,))
+
+    def _counts(self, counts: Tensor, budget: float) -> Tensor:
+        wanted = self.whole_numbers(counts)
+        require_within_budget(wanted, budget)
+        return wanted

@@ -1,0 +1,93 @@
+"""The questions that are asked most, as functions: each is one line on `ClassCountDistribution`."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from kofn.classes._cost import BUDGET
+from kofn.classes._distribution import ClassCountDistribution
+
+
+def log_class_count_prob(
+    logits: Tensor,
+    counts: Tensor,
+    *,
+    mask: Tensor | None = None,
+    offsets: Tensor | None = None,
+    budget: float = BUDGET,
+) -> Tensor:
+    """Log-probability that so many instances of each bag are of each class, jointly.
+
+    With labels y_i ~ Categorical(softmax(x_i)), independent, and K_c the number of i with y_i = c,
+
+        log P(K_1 = k_1, ..., K_C = k_C) = log sum_{y: counts k} prod_i softmax(x_i)_{y_i},
+
+    exact to rounding, in tails of any depth. Its gradient is a posterior less a prior:
+
+        d log P(K = k) / d x_ic = P(y_i = c | K = k) - softmax(x_i)_c.
+
+    Args:
+        logits: (..., n, C) unnormalised log-probabilities of the classes, float16, bfloat16, float32 or float64;
+            (m, C) with `offsets`. The work is done in float64 whatever the dtype. -inf is an impossible class, +inf a
+            certain one.
+        counts: (..., C) or (b, C) whole numbers of any integer dtype, or (C,) for all bags. They sum to the bag's size.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+        budget: largest `kofn.classes.joint_cells` that is computed.
+
+    Returns:
+        (...) or (b,), in the dtype of `logits`. Counts that are impossible (negative, not summing to the bag's size, or
+        at odds with infinite logits) give -inf with gradient zero; a NaN among a bag's logits gives NaN.
+
+    Raises:
+        TypeError: a tensor of the wrong kind.
+        ValueError: shapes that do not fit, both `mask` and `offsets`, offsets that do not run from 0 to m; a bag beyond
+            the budget.
+
+    Examples:
+        >>> import torch, kofn
+        >>> logits = torch.zeros(4, 3, dtype=torch.float64)  # four instances, three classes, all equally likely
+        >>> kofn.log_class_count_prob(logits, torch.tensor([2, 1, 1])).exp() * 81  # 4! / 2! of the 3^4 outcomes
+        tensor(12.0000, dtype=torch.float64)
+
+    Reference:
+        Shukla, Zeng, Ahmed, Van den Broeck. A Unified Approach to Count-Based Weakly-Supervised Learning.
+        NeurIPS 2023. (For two classes; several are named as future work.)
+    """
+    return ClassCountDistribution(logits, mask=mask, offsets=offsets).log_prob(counts, budget=budget)
+
+
+def class_count_posteriors(
+    logits: Tensor,
+    counts: Tensor,
+    *,
+    mask: Tensor | None = None,
+    offsets: Tensor | None = None,
+    budget: float = BUDGET,
+) -> Tensor:
+    """Probability of each class for each instance, given the counts of all classes in its bag.
+
+        P(y_i = c | K = k) = softmax(x_i)_c + d log P(K = k) / d x_ic.
+
+    They sum to 1 over the classes, and to k_c over the instances of the bag.
+
+    Args:
+        logits: (..., n, C) unnormalised log-probabilities of the classes; (m, C) with `offsets`.
+        counts: (..., C) or (b, C) whole numbers that sum to the bag's size, or (C,) for all bags.
+        mask: (..., n) bool, True where an instance exists. Only for dense logits.
+        offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+        budget: largest `kofn.classes.joint_cells` that is computed.
+
+    Returns:
+        The shape and dtype of `logits`; 0 where there is no instance. Impossible counts say nothing of the labels: the
+        probabilities without them, softmax(x_i), come back. NaN in a bag with a NaN.
+
+    Raises:
+        TypeError, ValueError: as for `log_class_count_prob`.
+
+    Examples:
+        >>> import torch, kofn
+        >>> kofn.class_count_posteriors(torch.zeros(4, 3), torch.tensor([2, 1, 1]))[0]  # four alike
+        tensor([0.5000, 0.2500, 0.2500])
+    """
+    return ClassCountDistribution(logits, mask=mask, offsets=offsets).posteriors(counts, budget=budget)

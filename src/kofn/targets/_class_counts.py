@@ -1,0 +1,105 @@
+"""Statements about the counts of several classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from kofn import _require
+from kofn.classes import BUDGET, ClassCountDistribution
+from kofn.targets._target import Statement
+
+
+class ClassTarget(Statement[ClassCountDistribution]):
+    """A statement about the number of instances of each class, for logits (..., n, C), or (m, C) with offsets."""
+
+    distribution = ClassCountDistribution
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCounts(ClassTarget):
+    """So many are of each class, jointly: -log P(K_1 = k_1, ..., K_C = k_C); exact, at the cost of `joint_cells`.
+
+    Args:
+        counts: (..., C) or (b, C) whole numbers that sum to the bag's size, or (C,) for all bags.
+        budget: largest `kofn.classes.joint_cells` of a bag that is computed.
+
+    Examples:
+        >>> import torch, kofn
+        >>> logits = torch.zeros(4, 3)  # four instances, three classes, all equally likely
+        >>> kofn.count_loss(logits, kofn.ClassCounts(torch.tensor([2, 1, 1]))).neg().exp() * 81
+        tensor(12.0000)
+    """
+
+    counts: Tensor
+    budget: float = field(default=BUDGET, kw_only=True)
+
+    def loss(self, dist: ClassCountDistribution) -> Tensor:
+        losses = -dist.log_prob(self.counts, budget=self.budget)
+        if not _require.holds(losses.isfinite()):
+            self._require_sums(dist)
+        return losses
+
+    def _require_sums(self, dist: ClassCountDistribution) -> None:
+        """Require counts that sum to the bag's size; asked for infinite losses only, because others are infinite."""
+        counts = dist.whole_numbers(self.counts)
+        fits = (counts >= 0).all(-1) & (counts.sum(-1) == dist.sizes)
+        if not _require.holds(fits):
+            bag = int((~fits).flatten().nonzero()[0])
+            came = counts.reshape(-1, dist.classes)[bag].tolist()
+            raise ValueError(
+                f"`counts` must be at least 0 and sum to the bag's size; bag {bag} has "
+                f"{int(dist.sizes.flatten()[bag])} instances and counts {came}. "
+                f"If some counts are not known, use kofn.MarginalClassCounts with -1 for these."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalClassCounts(ClassTarget):
+    """So many are of each class, each class by itself: -sum_c log P(K_c = k_c), in linear time.
+
+    The sum over the classes (not their mean) of the exact losses of one class against the rest: a composite likelihood.
+    It knows nothing of how the counts depend on one another, and costs C binary bags at any size. Classes whose count
+    is not known are left out of the sum.
+
+    Args:
+        counts: (..., C) or (b, C), or (C,) for all bags: whole numbers of an integer dtype with -1 for a count that is
+            not known, or floating point whole numbers with NaN for it.
+
+    Examples:
+        >>> import torch, kofn
+        >>> logits = torch.zeros(2, 2)  # P(K_1 = 1) = P(K_2 = 1) = 1/2
+        >>> kofn.count_loss(logits, kofn.MarginalClassCounts(torch.tensor([1, 1]))).neg().exp()
+        tensor(0.2500)
+        >>> kofn.count_loss(logits, kofn.MarginalClassCounts(torch.tensor([1.0, torch.nan]))).neg().exp()
+        tensor(0.5000)
+    """
+
+    counts: Tensor
+
+    def loss(self, dist: ClassCountDistribution) -> Tensor:
+        counts = dist.whole_numbers(_unknown_is_negative(self.counts))
+        fits = (counts <= dist.sizes.unsqueeze(-1)).all(-1)
+        if not _require.holds(fits):
+            bag = int((~fits).flatten().nonzero()[0])
+            raise ValueError(
+                f"`counts` must not exceed the bag's size; bag {bag} has {int(dist.sizes.flatten()[bag])} instances "
+                f"and counts {counts.reshape(-1, dist.classes)[bag].tolist()}. Check the order of the bags, or that "
+                f"these are counts, not labels."
+            )
+        return -dist.log_marginals(counts).masked_fill(counts < 0, 0.0).sum(-1)
+
+
+def _unknown_is_negative(counts: Tensor) -> Tensor:
+    """Require whole numbers, with -1 or NaN for unknown: int64, -1 for unknown."""
+    counts = _require.tensor("counts", counts)
+    if counts.is_floating_point():
+        known = ~counts.isnan()
+        if not _require.holds(~known | (counts == counts.round()) & counts.isfinite()):
+            raise ValueError("`counts` must be whole numbers, or NaN where unknown; round proportions to counts first.")
+        counts = torch.where(known, counts, -1.0).long()
+    if not _require.holds(counts >= -1):
+        raise ValueError(f"`counts` must be at least 0, or -1 where unknown; got {int(counts.min())}.")
+    return counts
