@@ -12,7 +12,7 @@ $(VENV)/ready: pyproject.toml constraints.txt $(shell find native -type f)
 	touch $@
 
 demo: $(VENV)/ready
-	$(BIN)/kofn demo
+	$(BIN)/kofn demo --force
 
 examples: $(VENV)/ready
 	for example in examples/*.py; do $(BIN)/python $$example || exit 1; done

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import child_processes
 import pytest
 
 from kofn._atomic_write import atomic_write
@@ -162,3 +163,46 @@ def test_writers_at_the_same_time(tmp_path: Path) -> None:
         thread.join()
     assert target.read_text() in texts
     assert os.listdir(tmp_path) == ["file"]
+
+
+@posix
+def test_leftovers_of_killed_processes_are_removed_and_no_others(tmp_path: Path) -> None:
+    killed = child_processes.start(
+        "import os, signal\n"
+        "from kofn._atomic_write import atomic_write\n"
+        "with atomic_write(sys.argv[1]) as part:\n"
+        "    part.write_text('half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n",
+        tmp_path / "model",
+    )
+    killed.communicate(timeout=120)
+    assert killed.returncode == -9
+    (leftover,) = os.listdir(tmp_path)
+    assert leftover.startswith(".kofn-")
+    mine = leftover.replace(f"-{killed.pid}-", f"-{os.getpid()}-")  # a writer that is still at work
+    machine = leftover.split("-")[1]
+    other = leftover.replace(machine, f"{int(machine, 16) ^ 1:08x}")
+    strangers = {mine, other, ".kofn-notes", f"x{leftover}", f".kofn-{machine}-1-0000.model"}
+    for name in strangers:
+        (tmp_path / name).write_text("not yours")
+    write(tmp_path / "another", "new")
+    assert set(os.listdir(tmp_path)) == {"another", *strangers}
+
+
+def test_a_name_as_long_as_the_system_takes(tmp_path: Path) -> None:
+    target = tmp_path / ("n" * 251 + ".csv")
+    with atomic_write(target) as part:
+        assert part.suffix == ".csv"
+        part.write_text("new")
+    assert os.listdir(tmp_path) == [target.name]
+
+
+@posix
+def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path: Path) -> None:
+    def full(path: Path) -> None:
+        with atomic_write(path), Path("/dev/full").open("w") as stream:
+            stream.write("more")
+
+    with pytest.raises(OSError, match=r"No space left on device: .*model'$"):
+        full(tmp_path / "model")
+    assert os.listdir(tmp_path) == []

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,9 +18,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A new file beside `path` to write to, by any means and in any number of steps, which then takes its place.
 
     At the end it is synced and renamed: whoever opens `path` gets the old file or the new one, never a part. After an
-    error the old file is as it was and nothing lies beside it; a killed process may leave a hidden file ``.*.NAME``.
-    Folders above `path` are made. A symbolic link stays, and what it points to is replaced. The new file has the
-    permissions of the one that it replaces, else those of any new file.
+    error the old file is as it was and nothing lies beside it. A killed process leaves a hidden file, which is removed
+    when something is next written to that folder. Folders above `path` are made. A symbolic link stays, and what it
+    points to is replaced. The new file has the permissions of the one that it replaces, else those of any new file.
 
     Args:
         path: the file that appears in the end.
@@ -26,7 +29,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         An empty file in the same folder. Its name ends as `path` does, so that what goes by the extension works.
 
     Raises:
-        OSError: there is a folder or a device at `path`, or the system refused.
+        OSError: there is a folder or a device at `path`, or the system refused, by the name of the file.
 
     Examples:
         >>> import tempfile
@@ -42,7 +45,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     mode = _mode(target)
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{uuid4().hex[:8]}.{Path(path).name}")
+    _remove_leftovers(target.parent)
+    part = target.with_name(f".kofn-{_machine()}-{os.getpid()}-{uuid4().hex[:8]}.{Path(path).name[-40:]}")
     try:
         part.touch(exist_ok=False)
         if mode is not None:  # from the start: what was private must not be open to others while it is written
@@ -52,11 +56,45 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
         if mode is not None:
             part.chmod(mode)
         os.replace(part, target)
+    except OSError as error:
+        if error.errno is not None and error.filename in (None, str(part)):
+            error.filename = os.fspath(path)
+        raise
     finally:
         with suppress(OSError):  # an error of the writer is what a caller must see
             part.unlink()
     with suppress(OSError):  # Windows opens no folder, some disks sync none, and the new file stands
         _sync(target.parent, os.O_RDONLY)
+
+
+_LEFTOVER = re.compile(r"\.kofn-([0-9a-f]{8})-([0-9]+)-[0-9a-f]{8}\..*", re.DOTALL)
+
+
+def _machine() -> str:
+    """Eight digits for this machine: a number of a process means something on its own machine only."""
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what processes of this machine that have ended did not finish in a folder."""
+    if os.name != "posix":  # elsewhere the question whether a process lives may end it
+        return
+    with suppress(OSError):  # a folder that may be written to, not read
+        for name in os.listdir(folder):
+            found = _LEFTOVER.fullmatch(name)
+            if found and found[1] == _machine() and not _lives(int(found[2])):
+                with suppress(OSError):
+                    (folder / name).unlink()
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # it is another's
+        return True
+    return True
 
 
 def _mode(target: Path) -> int | None:

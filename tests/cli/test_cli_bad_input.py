@@ -81,7 +81,7 @@ CASES = {
     "truth and bag": ("evaluate nowhere t.csv --truth x --bag bag", "Leave one of them out"),
     "positive alone": ("evaluate nowhere t.csv --positive pos", "Name that column with --truth"),
     "no such data": ("data get iris", "there is no data set 'iris'"),
-    "images are no table": ("data get mnist -o x.csv", "mnist is images"),
+    "images are no table": ("data get mnist -o x.csv", "mnist has images"),
     "bags of nothing": ("data get digits --bag-size 4", "name it with -o"),
 }
 
@@ -136,7 +136,10 @@ def test_usage(command: str) -> None:
     assert CliRunner().invoke(app, command.split()).exit_code == 2
 
 
-def test_traceback_when_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KOFN_TRACEBACK", "1")
-    result = CliRunner().invoke(app, ["info", str(folder / "nowhere")])
-    assert isinstance(result.exception, FileNotFoundError)
+@pytest.mark.parametrize("words", ["--debug info nowhere", "info --debug nowhere", "info nowhere --debug"])
+def test_a_traceback_is_shown_when_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(app, words.split())
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Traceback")
+    assert result.stderr.splitlines()[-1].startswith("kofn: ")

@@ -104,7 +104,7 @@ def test_auto_is_trees_and_a_network_for_attention(folder: Path, tmp_path: Path)
     said = ["fit", "mil", folder / "t.csv", "--bag", "bag", "--label", "some", "--features", "x", "-o", tmp_path / "m"]
     fine(*said, "--set", "rounds=4")
     assert isinstance(MILClassifier.load(tmp_path / "m").learner, library.Trees)
-    fine(*said, "--loss", "attention", "--set", "epochs=1")
+    fine(*said, "--force", "--loss", "attention", "--set", "epochs=1")
     assert isinstance(MILClassifier.load(tmp_path / "m").learner, library.Network)
 
 
@@ -153,7 +153,7 @@ def test_cross_validation(folder: Path, task: str) -> None:
     assert all(expected in told["summary"][name] for name in NAMES)
 
     heading, names, *lines = fine(*said).splitlines()
-    assert heading.startswith(f"mean loss of held-out {'rows' if task == 'pu' else 'bags'}")
+    assert heading.startswith(f"Mean loss of held-out {'rows' if task == 'pu' else 'bags'}")
     expected_names = ["no features", "bag means", *NAMES, *(f"{name} AUC" for name in NAMES if task == "mil")]
     assert names.split() == " ".join(["fold", *expected_names]).split()
     assert [line.split()[0] for line in lines] == ["1", "2", "3", "mean", "spread"]
@@ -187,7 +187,7 @@ def test_screen_after_a_fit(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "m"
     screen = fine("fit", "llp", folder / "t.csv", "--bag", "bag", "--label", "count", *NETWORK, "-o", target)
     for part in ("240 rows, 60 bags of 4", "2 columns (1 numeric: x; 1 text: colour)", "training loss", "kept",
-                 "held-out data, 6 bags", "loss of the baseline: no features", "log-likelihood", "calibration error",
+                 "held-out data, 6 bags", "Baseline without features", "log-likelihood", "calibration error",
                  f"kofn predict {target} {folder / 't.csv'} --bag bag -o predictions.csv"):  # fmt: skip
         assert part in screen
     assert fine("info", target).splitlines()[1:] == screen.rstrip().splitlines()[1:-2]
@@ -196,10 +196,10 @@ def test_screen_after_a_fit(folder: Path, tmp_path: Path) -> None:
 def test_same_seed_same_model(folder: Path, tmp_path: Path) -> None:
     again = ["fit", "llp", folder / "t.csv", "--bag", "bag", "--label", "count", *NETWORK, "-o", tmp_path / "m"]
     fine(*again)
-    fine(*again, "--quiet")  # a model may be replaced
+    fine(*again, "--quiet", "--force")
     one, two = (TableModel.load(path).estimator for path in (folder / "model", tmp_path / "m"))
     assert one.history_ == two.history_
-    fine(*again, "--seed", "1")
+    fine(*again, "--seed", "1", "--force")
     assert TableModel.load(tmp_path / "m").estimator.history_ != one.history_
 
 
@@ -211,7 +211,7 @@ def test_predict(folder: Path, tmp_path: Path, name: str) -> None:
     rows = read(tmp_path / name)
     assert list(rows) == ["probability"]
     assert rows["probability"].between(0, 1).all()
-    told = json.loads(fine("predict", model, data, "--bag", "bag", "-o", tmp_path / name, "--json"))
+    told = json.loads(fine("predict", model, data, "--bag", "bag", "--force", "-o", tmp_path / name, "--json"))
     assert told == {"output": str(tmp_path / name), "bags": 60}
     bags = read(tmp_path / name)
     assert list(bags) == ["bag", "size", "mean", "low", "high", "at_least_one"]

@@ -52,7 +52,7 @@ def test_a_fit_that_was_cut_off_goes_on_as_if_it_had_not_been(
     assert process.returncode == code, errors
     assert (printed, errors.count("\n")) == ("", 1)
     assert not model.exists()
-    assert f"kofn: {word}. The last epoch is kept in {checkpoint}. Go on with: kofn fit llp" in errors
+    assert f"kofn: {word}. The last epoch is kept in {checkpoint}. Continue with: kofn fit llp" in errors
     assert errors.endswith(" --resume\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.checkpoint", "t.csv"]
 
@@ -77,7 +77,8 @@ def test_a_fit_that_was_cut_off_goes_on_as_if_it_had_not_been(
 
 
 @pytest.mark.parametrize(
-    ("learner", "kept"), [("trees", "Nothing was kept: only a network"), ("network", "No epoch had ended, so nothing")]
+    ("learner", "kept"),
+    [("trees", "Nothing was kept, because only a network"), ("network", "Nothing was kept, because no epoch")],
 )
 def test_a_fit_that_was_cut_off_with_nothing_to_keep_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learner: str, kept: str

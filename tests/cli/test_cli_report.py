@@ -70,7 +70,7 @@ def test_report_without_bags_in_the_data(votes: tuple[Path, Path], tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--truth", "voted"], "--truth is a column of DATA"),
+        (["--truth", "voted"], "--truth names a column of DATA"),
         (["missing.csv"], "missing.csv"),
         (["-o", "."], "is a folder"),
     ],

@@ -1,20 +1,28 @@
-"""The frame of all commands: errors in one line, exit codes, output for people or machines."""
+"""The frame of all commands: errors in one line, exit statuses, output for people or machines."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
+import sys
+import threading
+import traceback
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-BAD_INPUT, INTERRUPTED, TERMINATED = 2, 130, 143
+from kofn.cli._screen_text import line, one_line, shell_command, system_error
+
+UNFORESEEN, BAD_INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
 
 PLAIN: dict[str, Any] = {"rich_markup_mode": None, "no_args_is_help": True, "pretty_exceptions_enable": False}
+
+UsageError: Any = typer.BadParameter.__base__  # of click, which some versions of typer bring with them
 
 
 class Terminated(KeyboardInterrupt):
@@ -22,29 +30,100 @@ class Terminated(KeyboardInterrupt):
 
 
 class Commands(TyperGroup):
-    """Commands whose errors are one line on stderr: 2 for bad input, 130 for Ctrl-C, 143 for SIGTERM.
+    """Commands that end with a status and, if it is not 0, with one line on stderr that says why.
 
-    With KOFN_TRACEBACK=1 in the environment the traceback is shown, else none.
+    0 is success; 2 is bad input: an option, a file that cannot be read, a place that cannot be written to; 1 is an
+    error that nobody foresaw, a fault of kofn. A signal adds its number to 128: 130 for Ctrl-C, 143 for SIGTERM, 141
+    where nobody reads stdout any more. Tracebacks are shown with --debug alone.
     """
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command and end the process with its status."""
+        self._main_shell_completion(extra, prog_name or "kofn", complete_var)
+        words = list(sys.argv[1:] if args is None else args)
+        options = words[: words.index("--")] if "--" in words else words
+        debug = "--debug" in options
+        sys.exit(self._status([word for word in options if word != "--debug"] + words[len(options) :], debug, extra))
+
+    def _status(self, words: list[str], debug: bool, extra: dict[str, Any]) -> int:
         try:
-            return super().invoke(ctx)
+            with _terminating(), warnings_as_lines(), self.make_context("kofn", words.copy(), **extra) as context:
+                self.invoke(context)
+                sys.stdout.flush()
+            return 0
+        except typer.Exit as error:
+            return int(error.exit_code)
         except KeyboardInterrupt as error:
             ended = isinstance(error, Terminated)
-            typer.echo(f"kofn: {'terminated' if ended else 'interrupted'}. {error}".rstrip(), err=True)
-            raise typer.Exit(TERMINATED if ended else INTERRUPTED) from None
-        except (ValueError, OSError, ImportError) as error:
-            if os.environ.get("KOFN_TRACEBACK"):
-                raise
-            typer.echo(f"kofn: {' '.join(str(error).split())}", err=True)
-            raise typer.Exit(BAD_INPUT) from None
+            _complain(f"{'terminated' if ended else 'interrupted'}. {error}".rstrip())
+            return TERMINATED if ended else INTERRUPTED
+        except BrokenPipeError:
+            _forget_stdout()
+            return BROKEN_PIPE
+        except UsageError as error:
+            if type(error).__name__ == "NoArgsIsHelpError":  # a group without a command: its message is the help
+                error.show()
+            else:
+                path = error.ctx.command_path if error.ctx else "kofn"
+                _complain(f"{one_line(error.format_message()).rstrip('.')}. See: {path} --help")
+            return BAD_INPUT
+        except Exception as error:
+            if debug:
+                traceback.print_exc()
+            if isinstance(error, OSError):
+                _forget_stdout()  # it may be what cannot be written to
+                _complain(one_line(system_error(error)))
+                return BAD_INPUT
+            if isinstance(error, (ValueError, ImportError)):
+                _complain(one_line(error))
+                return BAD_INPUT
+            what = f"{type(error).__name__}: {one_line(error)}".rstrip(": .")
+            _complain(f"unforeseen error, {what}. For its traceback run: {shell_command('kofn', '--debug', *words)}")
+            return UNFORESEEN
+
+
+def _complain(message: str) -> None:
+    with suppress(OSError):  # there is nowhere else to say it
+        line(f"kofn: {message}", err=True)
+
+
+def _forget_stdout() -> None:
+    """What stdout does not take is dropped, or Python would try again at its end and change the status."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        return
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _terminating() -> Iterator[None]:
+    """SIGTERM is raised as an exception, as Python does with Ctrl-C, so that nothing half written is left."""
+    if threading.current_thread() is not threading.main_thread():  # which alone may have handlers
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Warnings of a fit become lines on stderr, after all else, without the line of the source."""
+    """Warnings become lines on stderr, after all else, without the line of the source."""
     caught: list[warnings.WarningMessage] = []
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -52,7 +131,7 @@ def warnings_as_lines() -> Iterator[None]:
             yield
     finally:
         for warning in caught:
-            typer.echo(f"kofn: warning: {' '.join(str(warning.message).split())}", err=True)
+            _complain(f"warning: {one_line(warning.message)}")
 
 
 def as_json(document: Any) -> None:

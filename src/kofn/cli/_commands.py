@@ -22,8 +22,10 @@ from kofn.cli._app import PLAIN, Commands
 app = typer.Typer(
     name="kofn",
     cls=Commands,
-    help="Learn to classify rows from counts: label proportions, multiple instances, positive and unlabelled rows.",
-    epilog="Example: kofn fit llp votes.csv --bag county --label share -o model",
+    help="Train classifiers of rows on counts: label proportions, multiple instances, positive and unlabelled rows.",
+    epilog="Exit status: 0 success; 1 an unforeseen error; 2 bad input or usage; 130 after Ctrl-C, 143 after SIGTERM. "
+    "No command replaces a file unless --force is given. "
+    "Example: kofn fit llp votes.csv --bag county --label share -o model",
     **PLAIN,
 )
 app.add_typer(_fit_command.app, name="fit")
@@ -52,6 +54,9 @@ def _version(wanted: bool) -> None:
 def _kofn(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    debug: Annotated[  # which the frame takes out, wherever it stands
+        bool, typer.Option("--debug", help="Show the traceback of an error. It may stand anywhere in a command.")
     ] = False,
 ) -> None:
     pass

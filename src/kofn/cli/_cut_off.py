@@ -1,17 +1,13 @@
-"""What is left of a fit that is cut off: the checkpoint of a network, and how to go on with it."""
+"""What is left of an interrupted fit: the checkpoint of a network, and how to continue from it."""
 
 from __future__ import annotations
 
-import shlex
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from kofn.cli._app import Terminated
+from kofn.cli._screen_text import shell_command, system_error
 
 
 def require_startable(checkpoint: Path | None, target: Path, resume: bool) -> None:
@@ -19,50 +15,40 @@ def require_startable(checkpoint: Path | None, target: Path, resume: bool) -> No
     if checkpoint is None:
         if resume:
             raise ValueError(
-                "--resume goes with --learner network: trees and linear models keep no checkpoint, since they are "
-                "learned in seconds. Leave --resume out."
+                "--resume goes with --learner network: trees and linear models write no checkpoints, because they "
+                "are fitted in seconds. Leave --resume out."
             )
         return
     if checkpoint.exists() and not resume:
         raise ValueError(
-            f"{checkpoint} holds a fit of {target} that was cut off. Add --resume to go on with it, or delete that "
-            f"file to start anew."
+            f"{checkpoint} holds an interrupted fit of {target}. Add --resume to continue it, or delete that file to "
+            f"start again."
         )
     if resume and not checkpoint.exists():
-        raise ValueError(f"there is nothing to resume: there is no {checkpoint}. Leave --resume out.")
+        raise ValueError(f"there is nothing to resume: {checkpoint} does not exist. Leave --resume out.")
 
 
 @contextmanager
-def told_how_to_go_on(checkpoint: Path | None) -> Iterator[None]:
-    """Ctrl-C and SIGTERM say what was kept, and how to go on."""
+def told_how_to_go_on(checkpoint: Path | None, resume: bool) -> Iterator[None]:
+    """Ctrl-C, SIGTERM and a full disk say what was kept, and how to continue; other errors leave no new checkpoint."""
     try:
-        with _terminating():
-            yield
+        yield
     except KeyboardInterrupt as error:
         raise type(error)(_what_was_kept(checkpoint)) from None
+    except OSError as error:
+        if checkpoint is None or not checkpoint.exists():
+            raise
+        raise OSError(f"{system_error(error)}. {_what_was_kept(checkpoint)}") from error
+    except Exception:
+        if checkpoint is not None and not resume:
+            checkpoint.unlink(missing_ok=True)
+        raise
 
 
 def _what_was_kept(checkpoint: Path | None) -> str:
     if checkpoint is None:
-        return "Nothing was kept: only a network keeps a checkpoint to go on from."
+        return "Nothing was kept, because only a network writes checkpoints."
     if not checkpoint.exists():
-        return "No epoch had ended, so nothing was kept."
-    command = ["kofn", *sys.argv[1:]] if "--resume" in sys.argv else ["kofn", *sys.argv[1:], "--resume"]
-    return f"The last epoch is kept in {checkpoint}. Go on with: {shlex.join(command)}"
-
-
-@contextmanager
-def _terminating() -> Iterator[None]:
-    """SIGTERM is raised as an exception, as Python does with Ctrl-C, so that files are closed on the way out."""
-    if threading.current_thread() is not threading.main_thread():  # which alone may have handlers
-        yield
-        return
-
-    def stop(*_: Any) -> None:
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        return "Nothing was kept, because no epoch had ended."
+    words = sys.argv[1:] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
+    return f"The last epoch is kept in {checkpoint}. Continue with: {shell_command('kofn', *words)}"

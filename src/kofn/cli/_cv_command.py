@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from kofn.cli import _options as options
 from kofn.cli._app import PLAIN, as_json
 from kofn.cli._option_groups import Settings, Table, Talk, takes
 from kofn.cli._task_options import LLP, MIL, PU
 
-app = typer.Typer(help="Cross-validate learners on a table, beside two baselines: folds over bags.", **PLAIN)
+app = typer.Typer(help="Cross-validate learners on a table, in folds of bags, beside two baselines.", **PLAIN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +20,8 @@ class Folds:
     """What is compared, on how many folds."""
 
     learner: Annotated[
-        str, typer.Option(metavar="LEARNERS", help="auto, or some of trees, linear and network, with commas.")
+        str,
+        options.text_option("LEARNERS", "auto, or some of trees,linear,network, separated by commas."),
     ] = "auto"
     folds: Annotated[int, typer.Option(help="Number of folds.", min=2)] = 5
 
@@ -27,7 +29,7 @@ class Folds:
 @app.command("llp")
 @takes(Table, LLP, Folds, Settings, Talk)
 def cv_llp(*groups: Any) -> None:
-    """Measure on each fold of the bags what is learned from proportions, counts or bounds of the others.
+    """Cross-validate learning from proportions, counts, or bounds of counts.
 
     \b
     Examples:
@@ -40,7 +42,7 @@ def cv_llp(*groups: Any) -> None:
 @app.command("mil")
 @takes(Table, MIL, Folds, Settings, Talk)
 def cv_mil(*groups: Any) -> None:
-    """Measure on each fold of the bags what is learned from whether the others have a positive row.
+    """Cross-validate learning from whether each bag has at least one positive row.
 
     \b
     Example:
@@ -52,7 +54,7 @@ def cv_mil(*groups: Any) -> None:
 @app.command("pu")
 @takes(Table, PU, Folds, Settings, Talk)
 def cv_pu(*groups: Any) -> None:
-    """Measure on each fold of the rows what is learned from labelled positives and unlabelled rows of the others.
+    """Cross-validate learning from labelled positives and unlabelled rows, in folds of rows.
 
     \b
     Example:

@@ -9,24 +9,26 @@ import typer
 
 from kofn.cli import _options as options
 from kofn.cli._app import PLAIN, as_json
+from kofn.cli._outputs import Force, require_writable
+from kofn.cli._screen_text import line, shell_command
 
-app = typer.Typer(help="Data sets: which there are, and getting them.", **PLAIN)
+app = typer.Typer(help="List and download data sets.", **PLAIN)
 
 # Name, what it is, and whether it is a table.
 DATASETS = {
-    "adult": ("does a person earn more than 50,000 dollars? 48,842 rows, 108 features", True),
-    "magic": ("is a telescope's image a gamma ray? 19,020 rows, 10 features", True),
-    "digits": ("scikit-learn's digits, 5 to 9 positive; comes with it, 1,797 rows, 64 features", True),
-    "breast-cancer": ("scikit-learn's tumours, malignant positive; comes with it, 569 rows, 30 features", True),
-    "mnist": ("handwritten digits, 70,000 images", False),
-    "cifar10": ("objects in ten classes, 60,000 images", False),
-    "colon": ("nuclei in 100 images of tissue", False),
+    "adult": ("Income above 50,000 dollars. 48,842 rows, 108 features.", True),
+    "magic": ("Gamma rays among telescope images. 19,020 rows, 10 features.", True),
+    "digits": ("scikit-learn's digits, 5 to 9 positive. 1,797 rows, 64 features.", True),
+    "breast-cancer": ("scikit-learn's tumours, malignant positive. 569 rows, 30 features.", True),
+    "mnist": ("Handwritten digits, 70,000 images.", False),
+    "cifar10": ("Objects of ten classes, 60,000 images.", False),
+    "colon": ("Cell nuclei in 100 images of tissue.", False),
 }
 
 
 @app.command("list")
 def list_sets(json: options.Json = False) -> None:
-    """Show the data sets.
+    """List the data sets.
 
     \b
     Example:
@@ -36,41 +38,45 @@ def list_sets(json: options.Json = False) -> None:
         as_json({name: {"about": about, "table": table} for name, (about, table) in DATASETS.items()})
         return
     for name, (about, table) in DATASETS.items():
-        typer.echo(f"{name:<15}{'table ' if table else 'images'}  {about}")
+        line(f"{name:<15}{'table ' if table else 'images'}  {about}")
 
 
 @app.command("get")
 def get(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="One of kofn data list.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that kofn data list shows.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a table: CSV or Parquet.")
+        Path | None,
+        options.output_option("FILE", "The table to write: CSV or Parquet, by its extension."),
     ] = None,
     bag_size: Annotated[
-        int | None, typer.Option(help="Group the rows in bags of this size, with columns bag and proportion.", min=1)
+        int | None,
+        typer.Option(help="Group the rows into bags of this size; adds the columns bag and proportion.", min=1),
     ] = None,
     root: Annotated[
-        Path | None, typer.Option(help="Folder to look in and download to; by default $KOFN_DATA, the cache.")
+        Path | None, typer.Option(help="The folder to look in and to download to. By default $KOFN_DATA, or the cache.")
     ] = None,
+    force: Force = False,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
-    """Find or download a data set and, if it is a table, write it as one, with the truth in the column truth.
+    """Find or download a data set and, with -o, write its training rows as a table; its column truth has the classes.
 
     \b
-    Example, the rows to learn from in bags of 8, ready for kofn fit llp:
+    Example, with the rows in bags of 8:
       kofn data get adult --bag-size 8 -o adult.csv
       kofn fit llp adult.csv --bag bag --label proportion --drop truth -o model
     """  # noqa: D301  # \b keeps the lines of the example
     if name not in DATASETS:
         raise ValueError(f"there is no data set {name!r}; there are {', '.join(DATASETS)}.")
     if output is not None and not DATASETS[name][1]:
-        raise ValueError(f"{name} is images, so it is no table to write. Leave -o out, and load it in Python.")
+        raise ValueError(f"{name} has images, which make no table. Leave -o out, and load them in Python.")
     if output is None and bag_size is not None:
-        raise ValueError("--bag-size is about the table that is written: name it with -o.")
+        raise ValueError("--bag-size needs a table to write: name it with -o.")
     if output is not None:
         from kofn.tables import check_output
 
         check_output(output)
+        require_writable(output, force=force)
     data = _load(name, root, seed)
     if output is not None:
         data = _write(data, output, bag_size, seed)
@@ -81,9 +87,10 @@ def get(
         as_json(summary | ({"output": str(output)} if output else {}))
     else:
         where = f" written to {output}" if output else ""
-        typer.echo(f"{name}: {rows:,} rows of {' x '.join(map(str, shape))}, {', '.join(data.classes)}{where}")
-        if bag_size is not None:
-            typer.echo(f"next       kofn fit llp {output} --bag bag --label proportion --drop truth -o model")
+        line(f"{name}: {rows:,} rows of {' x '.join(map(str, shape))}, {', '.join(data.classes)}{where}")
+        if output is not None and bag_size is not None:
+            columns = ("--bag", "bag", "--label", "proportion", "--drop", "truth")
+            line(f"next       {shell_command('kofn', 'fit', 'llp', output, *columns, '-o', 'model')}")
 
 
 def _load(name: str, root: Path | None, seed: int) -> Any:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from kofn.cli import _options as options
 from kofn.cli._app import as_json
 from kofn.cli._option_groups import Settings, Talk, takes
+from kofn.cli._outputs import Force, require_writable
+from kofn.cli._screen_text import line
 
 _MODELS = ("llp", "mil", "pu")  # files of the three tasks
 
@@ -20,15 +20,16 @@ _MODELS = ("llp", "mil", "pu")  # files of the three tasks
 class Demo:
     """What is fitted, and where it goes."""
 
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the page and the models.")
-    ] = Path("kofn-demo")
+    output: Annotated[Path, options.output_option("FOLDER", "The folder to write the page and the models to.")] = Path(
+        "kofn-demo"
+    )
+    force: Force = False
     learner: options.Learner = "network"  # digits are images
 
 
 @takes(Demo, Settings, Talk)
 def demo(demo: Demo, settings: Settings, talk: Talk) -> None:
-    """Learn from proportions, from "at least one" and from unlabelled digits; beside baselines and full supervision.
+    """Train on digits from proportions, from "at least one" and from unlabelled rows, and compare with baselines.
 
     \b
     Example:
@@ -46,9 +47,11 @@ def demo(demo: Demo, settings: Settings, talk: Talk) -> None:
     output = demo.output
     (name,) = chosen_learners([demo.learner], "count")
     learner = make_learners([name], settings.settings or ())[name]
-    output.mkdir(parents=True, exist_ok=True)
-    for name in _MODELS:
-        check_model_target(output / name)  # before a minute of training, not after it
+    page = output / "report.html"
+    for name in _MODELS:  # before a minute of training, not after it
+        check_model_target(output / name)
+    for path in (page, *(output / name for name in _MODELS)):
+        require_writable(path, force=demo.force)
     runs = list(digits.fits(learner, seed=settings.seed))
     done = []
     with Progress(console=Console(stderr=True, quiet=talk.quiet), transient=True) as bar:
@@ -56,7 +59,6 @@ def demo(demo: Demo, settings: Settings, talk: Talk) -> None:
         for run in runs:
             done.append(run())
             bar.update(task, advance=1, description=f"{done[-1].method}: {digits.TASKS[done[-1].task]}")
-    page = output / "report.html"
     write(digits.report(done, seed=settings.seed), page)
     for fit in done:
         if fit.method == "count loss":
@@ -68,7 +70,7 @@ def demo(demo: Demo, settings: Settings, talk: Talk) -> None:
         as_json({"measure": compared.measure, "tasks": list(compared.tasks), "methods": rows, "seconds": seconds})
         return
     _show(compared)
-    typer.echo(f"{seconds:.0f} s. Open {page} to see what was learned; the models are in {output}.")
+    line(f"{seconds:.0f} s. Open {page} in a browser; the models are in {output}.")
 
 
 def _show(compared: Any) -> None:

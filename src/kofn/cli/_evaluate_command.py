@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from kofn.cli import _options as options
 from kofn.cli._app import as_json
+from kofn.cli._screen_text import line
 
 
 def evaluate(
     model: options.Model,
     data: options.Data,
-    truth: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of the rows' true classes, where they are known.")
-    ] = None,
+    truth: Annotated[str | None, options.text_option("COLUMN", "The column of the rows' true classes.")] = None,
     positive: options.Positive = None,
-    bag: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of bags; by default as in training.")
-    ] = None,
+    bag: Annotated[str | None, options.text_option("COLUMN", "The column of bags. By default, as in training.")] = None,
     label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of labels; by default as in training.")
+        str | None, options.text_option("COLUMN", "The column of labels. By default, as in training.")
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Measure a model against the truth about rows (--truth), or against labels such as it learned from.
+    """Evaluate a model on the true classes of rows (--truth), or on labels like those that it was trained on.
 
     \b
     Examples:
@@ -33,7 +28,7 @@ def evaluate(
       kofn evaluate model test.csv
     """  # noqa: D301  # \b keeps the lines of the example
     if truth is not None and (bag is not None or label is not None):
-        raise ValueError("--truth measures rows, --bag and --label measure bags. Leave one of them out.")
+        raise ValueError("--truth evaluates rows; --bag and --label evaluate bags. Leave one of them out.")
     if truth is None and positive is not None:
         raise ValueError("--positive says which value of --truth is positive. Name that column with --truth.")
     from kofn.tables import TableFile, TableModel, evaluate_bags, evaluate_rows
@@ -50,5 +45,5 @@ def evaluate(
     from kofn.cli._screen import show_measures
 
     counted = f"{measures['bags']:,} bags, " if "bags" in measures else ""
-    typer.echo(f"{data}: {counted}{measures['rows']:,} rows")
+    line(f"{data}: {counted}{measures['rows']:,} rows")
     show_measures(measures)

@@ -9,26 +9,30 @@ from typing import Annotated, Any
 import typer
 
 from kofn.cli import _options as options
-from kofn.cli._app import PLAIN, as_json, warnings_as_lines
+from kofn.cli._app import PLAIN, as_json
 from kofn.cli._option_groups import Settings, Table, Talk, takes
+from kofn.cli._outputs import Force
 from kofn.cli._task_options import LLP, MIL, PU
 
-app = typer.Typer(help="Train a classifier of rows on a table whose labels are about counts.", **PLAIN)
+app = typer.Typer(help="Train a classifier of rows on a table whose labels are counts of bags.", **PLAIN)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
     """What is made, and where it goes."""
 
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="MODEL", help="File to write the model to.")]
+    output: Annotated[Path, options.output_option("MODEL", "The file to write the model to.")]
+    force: Force = False
     learner: options.Learner = "auto"
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the fit of a network that was cut off.")] = False
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the interrupted fit of a network from its checkpoint.")
+    ] = False
 
 
 @app.command("llp")
 @takes(Table, LLP, Model, Settings, Talk)
 def fit_llp(*groups: Any) -> None:
-    """Learn from the proportion, the count or bounds of the count of positives in each bag.
+    """Train on the proportion or the count of positive rows in each bag, or on bounds of that count.
 
     \b
     Examples:
@@ -43,7 +47,7 @@ def fit_llp(*groups: Any) -> None:
 @app.command("mil")
 @takes(Table, MIL, Model, Settings, Talk)
 def fit_mil(*groups: Any) -> None:
-    """Learn from whether each bag has at least one positive row.
+    """Train on whether each bag has at least one positive row.
 
     \b
     Example:
@@ -55,7 +59,7 @@ def fit_mil(*groups: Any) -> None:
 @app.command("pu")
 @takes(Table, PU, Model, Settings, Talk)
 def fit_pu(*groups: Any) -> None:
-    """Learn from labelled positives and unlabelled rows of which a known share is positive.
+    """Train on labelled positives and on unlabelled rows of which a known proportion is positive.
 
     \b
     Example:
@@ -68,6 +72,7 @@ def _run(table: Table, task: LLP | MIL | PU, model: Model, settings: Settings, t
     """Train, save, tell."""
     from kofn.cli._cut_off import require_startable, told_how_to_go_on
     from kofn.cli._learner_options import chosen_learners, make_learners
+    from kofn.cli._outputs import only_fit_of, require_writable
     from kofn.cli._progress import progress
     from kofn.tables import TableFile, check_model_target, fit_table
 
@@ -76,21 +81,19 @@ def _run(table: Table, task: LLP | MIL | PU, model: Model, settings: Settings, t
     checkpoint = target.with_name(target.name + ".checkpoint") if name == "network" else None
     learner = make_learners([name], settings.settings or (), network={"checkpoint": checkpoint})[name]
     check_model_target(target)
+    require_writable(target, force=model.force, inputs=(table.data,))
     TableFile(table.data)
-    require_startable(checkpoint, target, model.resume)
-    with told_how_to_go_on(checkpoint), warnings_as_lines(), progress(quiet=talk.quiet or talk.json) as bar:
-        estimator = task.estimator(learner=learner, random_state=settings.seed, progress=bar)
-        try:
-            fitted = fit_table(
-                table.data, estimator, **table.columns(), **task.columns(), on_stage=bar or (lambda _: None)
-            )
-        except Exception:
-            if checkpoint is not None and not model.resume:
-                checkpoint.unlink(missing_ok=True)
-            raise
-    fitted.save(target)
-    if checkpoint is not None:
-        checkpoint.unlink(missing_ok=True)
+    with only_fit_of(target):
+        require_startable(checkpoint, target, model.resume)
+        with told_how_to_go_on(checkpoint, model.resume):
+            with progress(quiet=talk.quiet or talk.json) as bar:
+                estimator = task.estimator(learner=learner, random_state=settings.seed, progress=bar)
+                fitted = fit_table(
+                    table.data, estimator, **table.columns(), **task.columns(), on_stage=bar or (lambda _: None)
+                )
+            fitted.save(target)
+        if checkpoint is not None:
+            checkpoint.unlink(missing_ok=True)
     if talk.json:
         from kofn.cli._info_command import facts
 

@@ -10,49 +10,66 @@ from kofn.cli._app import as_json
 
 
 def info(model: options.Model, json: options.Json = False) -> None:
-    """Show what a model learned from, how, and how good it was on held-out data.
+    """Show what a model was trained on, how, and how good it is on held-out data.
 
     \b
     Example:
       kofn info model
     """  # noqa: D301  # \b keeps the lines of the example
+    from kofn import estimators
+    from kofn.cli._screen import show_estimator, show_model
     from kofn.tables import TableModel
+    from kofn.tables._table_model import NoTableError
 
-    loaded = TableModel.load(model)
+    try:
+        loaded = TableModel.load(model)
+    except NoTableError:  # trained in Python, as those of kofn demo are
+        estimator = estimators.load(model)
+        task = type(estimator).__name__.removesuffix("Classifier").lower()
+        if json:
+            as_json({"model": str(model), "task": task} | training_facts(estimator))
+        else:
+            show_estimator(estimator, task, model)
+        return
     if json:
         as_json(facts(loaded, model))
-        return
-    from kofn.cli._screen import show_model
-
-    show_model(loaded, model)
+    else:
+        show_model(loaded, model)
 
 
 def facts(model: Any, path: Path) -> dict[str, Any]:
     """All about a model, for machines."""
+    return (
+        {"model": str(path), "task": model.task}
+        | training_facts(model.estimator)
+        | {
+            "bag": model.bag,
+            "labels": model.labels,
+            "positive": model.positive,
+            "data": model.data,
+            "numeric": model.columns.numeric,
+            "categorical": list(model.columns.categories),
+            "validation": model.validation,
+            "seconds": model.seconds,
+        }
+    )
+
+
+def training_facts(estimator: Any) -> dict[str, Any]:
+    """How a model was trained, whatever on."""
     from kofn.cli._learner_options import options_of
     from kofn.estimators._saving import NOT_KEPT
 
-    estimator = model.estimator
     learner = estimator.fitted_learner_
     name = type(learner).__name__.lower()
     return {
-        "model": str(path),
-        "task": model.task,
         "learner": name,
         "options": {key: getattr(learner, key) for key in options_of(name) if key not in NOT_KEPT},
         "loss": estimator.loss,
         "label_kind": getattr(estimator, "label", None),
-        "bag": model.bag,
-        "labels": model.labels,
-        "positive": model.positive,
-        "data": model.data,
-        "numeric": model.columns.numeric,
-        "categorical": list(model.columns.categories),
         "steps": len(estimator.history_),
         "best_step": estimator.best_step_,
         "history": estimator.history_,
         "validation_loss": estimator.validation_loss_,
         "baselines": estimator.baselines_,
-        "validation": model.validation,
-        "seconds": model.seconds,
     }

@@ -10,16 +10,17 @@ import typer
 
 from kofn.cli import _options as options
 from kofn.cli._app import as_json
+from kofn.cli._screen_text import line
 
 
 def learners(
     name: Annotated[
         Literal["trees", "linear", "network"] | None,
-        typer.Argument(metavar="[NAME]", help="trees, linear or network; by default all."),
+        typer.Argument(metavar="[NAME]", help="trees, linear or network. By default, all three."),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Show the learners of --learner and the options that --set takes, with what they are if nothing is set.
+    """Show the learners, and the options of each that --set takes, with their defaults.
 
     \b
     Examples:
@@ -45,8 +46,13 @@ def learners(
         return
     width = min(shutil.get_terminal_size((100, 24)).columns, 120)
     for number, (one, known) in enumerate(shown.items()):
-        typer.echo(("\n" if number else "") + textwrap.fill(f"{one}: {about(one)}", width))
+        if number:
+            line()
+        for text in textwrap.wrap(f"{one}: {about(one)}", width):
+            line(text)
         for option in known.values():
-            typer.echo(f"\n  --set {option.name}={written(option.default)}")
-            words = f"{option.words} Takes {option.takes}."
-            typer.echo(textwrap.fill(words, width, initial_indent="      ", subsequent_indent="      "))
+            line()
+            line(f"  --set {option.name}={written(option.default)}")
+            words = f"{option.words[:1].upper()}{option.words[1:]} Takes {option.takes}."
+            for text in textwrap.wrap(words, width, initial_indent="      ", subsequent_indent="      "):
+                line(text)

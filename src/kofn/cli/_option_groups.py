@@ -18,12 +18,16 @@ class Table:
 
     data: options.Data
     features: Annotated[
-        str | None, typer.Option(metavar="COLUMNS", help="Columns to learn from, with commas; by default all others.")
+        str | None,
+        options.text_option("COLUMNS", "The feature columns, separated by commas. By default, all others."),
     ] = None
     drop: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out, with commas or repeated.")
+        list[str] | None,
+        options.text_option("COLUMNS", "Columns to leave out, separated by commas. May be repeated."),
     ] = None
-    max_categories: Annotated[int, typer.Option(help="Refuse text columns with more different values.", min=1)] = 256
+    max_categories: Annotated[
+        int, typer.Option(help="The largest number of different values of a text column.", min=1)
+    ] = 256
 
     def columns(self) -> dict[str, Any]:
         """Arguments of `kofn.tables.fit_table`."""
@@ -36,14 +40,16 @@ class Settings:
 
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="An option of the learner; repeated. See: kofn learners."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="An option of the learner; see kofn learners. May be repeated."
+        ),
     ] = None
     seed: options.Seed = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Talk:
-    """What is told while it runs and afterwards."""
+    """What is shown while a command runs and afterwards."""
 
     quiet: options.Quiet = False
     json: options.Json = False

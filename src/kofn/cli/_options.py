@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="Table in CSV or Parquet, by its extension.")]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="File that kofn fit wrote.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, for machines.")]
-Positive = Annotated[str | None, typer.Option(help="Value that means positive, if not 1, true or yes.")]
-Bag = Annotated[str, typer.Option(metavar="COLUMN", help="Column that names each row's bag.")]
-Seed = Annotated[int, typer.Option(help="Decides all that is random.", min=0)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
+
+def text_option(metavar: str, words: str) -> Any:
+    """An option that takes a text, such as the name of a column, which must not be empty."""
+    return typer.Option(metavar=metavar, help=words, parser=_not_empty)
+
+
+def output_option(metavar: str, words: str) -> Any:
+    """The option -o of a command."""
+    return typer.Option("--output", "-o", metavar=metavar, help=words, parser=_path)
+
+
+def _not_empty(text: str) -> str:
+    if not text.strip():
+        raise typer.BadParameter("it must not be empty")
+    return text
+
+
+def _path(text: str) -> Path:
+    return Path(_not_empty(str(text)))  # which would make "." of nothing
+
+
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", help="A table in CSV or Parquet format, by its extension.", parser=_path)
+]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that kofn fit wrote.", parser=_path)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Positive = Annotated[str | None, text_option("VALUE", "The value that means positive, if it is not 1, true or yes.")]
+Bag = Annotated[str, text_option("COLUMN", "The column that names each row's bag.")]
+Seed = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar on stderr.")]
 Learner = Annotated[
     Literal["auto", "trees", "linear", "network"],
-    typer.Option(help="What is fitted; auto is trees, or a network for attention."),
+    typer.Option(help="The learner to fit. auto means trees, and a network for the attention losses."),
 ]

@@ -1,32 +1,35 @@
-"""kofn predict: probabilities of rows, or laws of counts of bags."""
+"""kofn predict: probabilities of rows, or distributions of the counts of bags."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from kofn.cli import _options as options
 from kofn.cli._app import as_json
+from kofn.cli._outputs import Force, require_writable
+from kofn.cli._screen_text import line
 
 
 def predict(
     model: options.Model,
     data: options.Data,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT", help="CSV or Parquet, by its extension.")],
+    output: Annotated[Path, options.output_option("OUT", "The table to write: CSV or Parquet, by its extension.")],
     bag: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Write one line a bag instead: the distribution of its count.")
+        str | None,
+        options.text_option("COLUMN", "Write one line per bag: the distribution of its count."),
     ] = None,
     keep: Annotated[
-        str | None, typer.Option(metavar="COLUMNS", help="Columns of DATA to repeat beside each probability.")
+        str | None,
+        options.text_option("COLUMNS", "Columns of DATA to copy to the output, separated by commas."),
     ] = None,
+    force: Force = False,
     json: options.Json = False,
 ) -> None:
-    """Write the probability of each row to be positive or, with --bag, how many of each bag are.
+    """Write the probability that each row is positive or, with --bag, the distribution of each bag's count.
 
-    A bag's line has its size, the mean of its count, the ends (low, high) of its central 90 % interval and the
-    probability that at least one row is positive. An attention model has only the latter.
+    A bag's line has its size, the mean of its count of positive rows, the ends (low, high) of its central 90 %
+    interval, and the probability that at least one row is positive. An attention model gives only the last.
 
     \b
     Examples:
@@ -34,10 +37,11 @@ def predict(
       kofn predict model new.parquet --bag county -o counties.csv
     """  # noqa: D301  # \b keeps the lines of the example
     if bag is not None and keep is not None:
-        raise ValueError("--keep repeats columns of rows, and --bag writes bags. Leave one of them out.")
+        raise ValueError("--keep copies columns of rows, and --bag writes one line per bag. Leave one of them out.")
     from kofn.tables import TableFile, TableModel, check_output, predict_bags, predict_rows
 
     check_output(output)
+    require_writable(output, force=force, inputs=(model, data))
     TableFile(data)
     loaded = TableModel.load(model)
     if bag is None:
@@ -48,4 +52,4 @@ def predict(
     if json:
         as_json({"output": str(output), what: lines})
     else:
-        typer.echo(f"{output}: {lines:,} {what}")
+        line(f"{output}: {lines:,} {what}")

@@ -8,23 +8,22 @@ from typing import Annotated
 import typer
 
 from kofn.cli import _options as options
+from kofn.cli._outputs import Force, require_writable
+from kofn.cli._screen_text import line
 
 
 def report(
     model: options.Model,
     data: Annotated[
-        Path | None, typer.Argument(metavar="[DATA]", help="Table to look at it on, in CSV or Parquet.")
+        Path | None, typer.Argument(metavar="[DATA]", help="A table to apply the model to, in CSV or Parquet format.")
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Page to write.")] = Path(
-        "report.html"
-    ),
-    truth: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of the rows' true classes, where they are known.")
-    ] = None,
+    output: Annotated[Path, options.output_option("FILE", "The HTML page to write.")] = Path("report.html"),
+    truth: Annotated[str | None, options.text_option("COLUMN", "The column of the rows' true classes.")] = None,
     positive: options.Positive = None,
-    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    title: Annotated[str | None, options.text_option("TEXT", "The heading of the page.")] = None,
+    force: Force = False,
 ) -> None:
-    """Write one HTML page about a model: what it learned and, with DATA, what it says of their bags. No network needed.
+    """Write one HTML page about a model: how it was trained and, with DATA, what it predicts. It works offline.
 
     \b
     Examples:
@@ -32,9 +31,8 @@ def report(
       kofn report model test.parquet --truth voted
     """  # noqa: D301  # \b keeps the lines of the example
     if data is None and truth is not None:
-        raise ValueError("--truth is a column of DATA. Name the table too.")
-    if output.is_dir():
-        raise ValueError(f"{output} is a folder. Name the page: -o {output / 'report.html'}.")
+        raise ValueError("--truth names a column of DATA. Name the table too.")
+    require_writable(output, force=force, inputs=(model, data))
     from kofn.report import write
     from kofn.tables import TableFile, TableModel, report_table
 
@@ -42,4 +40,4 @@ def report(
         TableFile(data)
     loaded = TableModel.load(model)
     write(report_table(loaded, data, truth=truth, positive=positive, title=title), output)
-    typer.echo(f"wrote {output}")
+    line(f"wrote {output}")

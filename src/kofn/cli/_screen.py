@@ -6,14 +6,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import typer
+from kofn.cli._screen_text import line, listed, shell_command
+
+BASELINES = {"no features": "Baseline without features", "bag means": "Baseline on bag means"}
 
 
 def show_fit(model: Any, path: Path) -> None:
     """The screen after a fit."""
     show_model(model, path)
-    bag = f" --bag {model.bag}" if model.bag else ""
-    typer.echo(f"\nnext       kofn predict {path} {model.data['file']}{bag} -o predictions.csv")
+    bag = ("--bag", model.bag) if model.bag else ()
+    line()
+    line(f"next       {shell_command('kofn', 'predict', path, model.data['file'], *bag, '-o', 'predictions.csv')}")
 
 
 def show_model(model: Any, path: Path) -> None:
@@ -23,20 +26,29 @@ def show_model(model: Any, path: Path) -> None:
     spread = "" if not sizes else f" of {sizes[0]}" if sizes[0] == sizes[1] else f" of {sizes[0]} to {sizes[1]}"
     bags = f", {data['bags']:,} bags{spread}" if data.get("bags") else ""
     kinds = f"{_named(columns.numeric, 'numeric')}; {_named(list(columns.categories), 'text')}"
-    learner = type(estimator.fitted_learner_).__name__.lower()
-    typer.echo(f"model      {path}: {model.task}, {learner}, loss {estimator.loss}, trained in {model.seconds:.1f} s")
-    typer.echo(f"data       {data['file']}: {data['rows']:,} rows{bags}")
-    typer.echo(f"features   {len(columns.names)} columns ({kinds})")
-    typer.echo(f"label      {', '.join(model.labels)}{_label_kind(model)}")
+    line(f"model      {path}: {_kind(model.task, estimator)}, trained in {model.seconds:.1f} s")
+    line(f"data       {data['file']}: {data['rows']:,} rows{bags}")
+    line(f"features   {len(columns.names)} columns ({kinds})")
+    line(f"label      {', '.join(model.labels)}{_label_kind(model)}")
     _show_curve(estimator)
     found = model.validation
     counted = f"{found['bags']:,} bags" if "bags" in found else f"{found['rows']:,} rows"
-    typer.echo(f"\nmeasured on {found['on']}, {counted}")
-    if estimator.validation_loss_ is not None:
-        _line("loss", estimator.validation_loss_)
-        for name, loss in estimator.baselines_.items():
-            _line(f"loss of the baseline: {name}", loss)
+    line()
+    line(f"Measured on {found['on']}, {counted}")
+    _show_losses(estimator)
     show_measures(found)
+
+
+def show_estimator(estimator: Any, task: str, path: Path) -> None:
+    """The same of a model that was trained in Python, which knows no table."""
+    line(f"model      {path}: {_kind(task, estimator)}")
+    line("data       not a table: the model was trained in Python")
+    line(f"features   {' x '.join(map(str, estimator.instance_shape_))}")
+    _show_curve(estimator)
+    if estimator.validation_loss_ is not None:
+        line()
+        line("Measured on held-out data")
+        _show_losses(estimator)
 
 
 def show_measures(measures: Mapping[str, Any]) -> None:
@@ -65,9 +77,7 @@ class FoldTable:
             self._columns = [(name, "loss") for name in measures]
             self._columns += [(name, "bag_auc") for name, found in measures.items() if "bag_accuracy" in found]
             names = [f"{name}{'' if measure == 'loss' else ' AUC'}" for name, measure in self._columns]
-            typer.echo(
-                f"mean loss of held-out {self._of}" + (", and AUC of bags" if len(names) > len(measures) else "")
-            )
+            line(f"Mean loss of held-out {self._of}" + (", and AUC of bags" if len(names) > len(measures) else ""))
             self._row("fold", names)
         self._row(str(number + 1), (_number(measures[name].get(measure)) for name, measure in self._columns))
 
@@ -78,7 +88,7 @@ class FoldTable:
             self._row(word, (_number(mean.get(word)) for mean in means))
 
     def _row(self, first: str, cells: Iterable[str]) -> None:
-        typer.echo(f"{first:<8}" + "".join(f"{cell:>14}" for cell in cells))
+        line(f"{first:<8}" + "".join(f"{cell:>14}" for cell in cells))
 
 
 def _number(value: float | None) -> str:
@@ -86,13 +96,16 @@ def _number(value: float | None) -> str:
 
 
 def _line(words: str, value: float) -> None:
-    typer.echo(f"  {words:<36}{value:>10.4f}")
+    line(f"  {words:<36}{value:>10.4f}")
 
 
 def _named(columns: list[str], kind: str) -> str:
     """How many columns of a kind there are, and the first of them: an identifier among the numbers is seen here."""
-    first = ", ".join(columns[:6]) + (", ..." if len(columns) > 6 else "")
-    return f"{len(columns)} {kind}: {first}" if columns else f"0 {kind}"
+    return f"{len(columns)} {kind}: {listed(columns)}" if columns else f"0 {kind}"
+
+
+def _kind(task: str, estimator: Any) -> str:
+    return f"{task}, {type(estimator.fitted_learner_).__name__.lower()}, loss {estimator.loss}"
 
 
 def _label_kind(model: Any) -> str:
@@ -102,6 +115,14 @@ def _label_kind(model: Any) -> str:
     return f" ({model.estimator.label}{noise} of the bag)"
 
 
+def _show_losses(estimator: Any) -> None:
+    """The validation loss, and that of the baselines on the same bags."""
+    if estimator.validation_loss_ is not None:
+        _line("Validation loss", estimator.validation_loss_)
+        for name, loss in estimator.baselines_.items():
+            _line(BASELINES.get(name, name), loss)
+
+
 def _show_curve(estimator: Any) -> None:
     """The training curve in at most eight lines: first, last, best, and some between."""
     from kofn.learners._learner import step_name
@@ -109,11 +130,12 @@ def _show_curve(estimator: Any) -> None:
     history = estimator.history_
     if not history:  # a learner of the user's own need not have steps
         return
-    typer.echo(f"\n{step_name(history):<8}training loss   validation loss")
+    line()
+    line(f"{step_name(history).capitalize():<8}training loss   validation loss")
     best = estimator.best_step_
     steps = {round(i * (len(history) - 1) / 6) for i in range(7)}
     for place in sorted(steps if best is None else steps | {best}):
         entry = history[place]
         losses = (_number(entry.get(name)) for name in ("train_loss", "val_loss"))
         step = f"{entry['l2']:g}" if "l2" in entry else str(place + 1)
-        typer.echo("{:<8}{:>13}{:>18}".format(step, *losses) + ("  kept" if place == best else ""))
+        line("{:<8}{:>13}{:>18}".format(step, *losses) + ("  kept" if place == best else ""))

@@ -16,21 +16,26 @@ class LLP:
 
     bag: options.Bag
     label: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Proportion or count of positives in the bag; LOW,HIGH for bounds.")
+        str,
+        options.text_option(
+            "COLUMN", "The proportion or the count of positive rows in the bag, or two columns LOW,HIGH."
+        ),
     ]
     label_kind: Annotated[
         Literal["proportion", "count", "interval"] | None,
-        typer.Option(help="Needed only where the values do not tell."),
+        typer.Option(help="The kind of label, where the values leave it open."),
     ] = None
     noise: Annotated[
-        str | None, typer.Option(help="Noise that was added: laplace:SCALE, normal:SD or discrete-laplace:SCALE.")
+        str | None,
+        options.text_option("NOISE", "The noise added to counts: laplace:SCALE, normal:SD or discrete-laplace:SCALE."),
     ] = None
     rounding: Annotated[
-        Literal["error", "nearest", "spread"], typer.Option(help="Of proportions that are no whole count.")
+        Literal["error", "nearest", "spread"],
+        typer.Option(help="What to do with a proportion that is not a whole count."),
     ] = "error"
-    loss: Annotated[
-        Literal["count", "proportion", "mutual-contamination"], typer.Option(help="What is made small.")
-    ] = "count"
+    loss: Annotated[Literal["count", "proportion", "mutual-contamination"], typer.Option(help="Training loss.")] = (
+        "count"
+    )
 
     def columns(self) -> dict[str, Any]:
         """Arguments of `kofn.tables.fit_table`."""
@@ -49,12 +54,13 @@ class MIL:
 
     bag: options.Bag
     label: Annotated[
-        str, typer.Option(metavar="COLUMN", help="1 where the bag has at least one positive row, 0 where it has none.")
+        str,
+        options.text_option("COLUMN", "1 if the bag has at least one positive row, 0 if it has none."),
     ]
     positive: options.Positive = None
     loss: Annotated[
         Literal["count", "max", "mean", "logsumexp", "attention", "gated-attention"],
-        typer.Option(help="What is made small."),
+        typer.Option(help="Training loss."),
     ] = "count"
 
     def columns(self) -> dict[str, Any]:
@@ -73,25 +79,26 @@ class PU:
     """Labelled positives and unlabelled rows."""
 
     label: Annotated[
-        str, typer.Option(metavar="COLUMN", help="1 for labelled positives; 0, -1 or nothing for unlabelled rows.")
+        str,
+        options.text_option("COLUMN", "1 for a labelled positive row; 0, -1 or empty for an unlabelled one."),
     ]
     prior: Annotated[
-        float | None, typer.Option(help="Share of positives in all rows, labelled or not.", min=0.0, max=1.0)
+        float | None, typer.Option(help="The proportion of positives among all rows.", min=0.0, max=1.0)
     ] = None
     mixture: Annotated[
         float | None,
-        typer.Option(help="Share of positives among the unlabelled, in place of --prior.", min=0.0, max=1.0),
+        typer.Option(help="The proportion of positives among the unlabelled rows.", min=0.0, max=1.0),
     ] = None
     positive: options.Positive = None
-    loss: Annotated[
-        Literal["count", "expectation", "upu", "nnpu", "cvir"], typer.Option(help="What is made small.")
-    ] = "count"
+    loss: Annotated[Literal["count", "expectation", "upu", "nnpu", "cvir"], typer.Option(help="Training loss.")] = (
+        "count"
+    )
 
     def __post_init__(self) -> None:
         if (self.prior is None) == (self.mixture is None):
             raise ValueError(
-                "either --prior (share of positives in all rows) or --mixture (among the unlabelled) must be given, "
-                "not both: unlabelled rows alone do not tell it."
+                "either --prior (the proportion of positives among all rows) or --mixture (among the unlabelled rows) "
+                "must be given, and not both."
             )
 
     def columns(self) -> dict[str, Any]:

@@ -23,6 +23,10 @@ Task = Literal["llp", "mil", "pu"]
 _KINDS = (LLPClassifier, MILClassifier, PUClassifier)
 
 
+class NoTableError(ValueError):
+    """A model that was saved from Python, without the columns of a table."""
+
+
 @dataclass(frozen=True, eq=False)
 class TableModel:
     """A fitted estimator that reads tables.
@@ -68,11 +72,12 @@ class TableModel:
         """Read a file that `save` wrote.
 
         Raises:
-            FileNotFoundError, ValueError: no such model; one that was not trained on a table; an altered or cut file.
+            FileNotFoundError, ValueError: no such model; an altered or cut file.
+            NoTableError: one that was not trained on a table.
         """
         estimator, extra = load(Path(path), kinds=_KINDS, code_parameters={})
         if "table" not in extra or estimator.columns_ is None:
-            raise ValueError(
+            raise NoTableError(
                 f"{path} was saved from Python, without the columns of a table. Use it there: "
                 f"kofn.estimators.load({os.fspath(path)!r}); or train it with kofn fit."
             )
