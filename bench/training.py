@@ -33,7 +33,7 @@ def tensors() -> tuple[Tensor, Tensor]:
 def by_hand(instances: Tensor, counts: Tensor, hidden: tuple[int, ...], epochs: int) -> None:
     """What one would write: new bags in a step, their loss, a step of Adam, and nothing else."""
     bags = instances.view(BAGS, SIZE, FEATURES)
-    network = kofn.models.mlp(FEATURES, hidden)
+    network = kofn.learners.mlp(FEATURES, hidden)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     for _ in range(epochs):
         for which in torch.randperm(BAGS).split(STEP):

@@ -26,7 +26,7 @@ PROTOCOLS = {
     "mil": "Half of the bags have a nine; 1000 test bags of the same law of sizes. CL trains on all bags, a fixed "
     "number of epochs; the attention methods hold out 20 % and take the epoch with the least validation loss "
     "plus error. The `fast` recipes were chosen on bags of training digits that are in no training bag, one to three "
-    "draws a choice. CL begins at the base rate of the bags (`models.start_at_rate`), its learning rate goes up and "
+    "draws a choice. CL begins at the base rate of the bags (`learners.start_at_rate`), its learning rate goes up and "
     'down (`schedule="one-cycle"`), there is no weight decay, a step has one bag (of the larger laws 4 and 2); from '
     "200 bags of 10 on the rate is twice the published one. The attention methods keep the published rate, decay and "
     "one bag a step; the rate cycles from 150 bags on, where that was better for them, and is constant below, with a "

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from kofn.models import Logit, mlp
+from kofn.learners import Logit, mlp
 
 
 def pu_mnist_mlp() -> nn.Sequential:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kofn import Bags, models
+from kofn import Bags, learners
 from kofn.learners import (
     BagObjective,
     ByPrior,
@@ -69,7 +69,7 @@ def network(*, seed: int = 0, dropout: float = 0.0, hidden: int = 4) -> nn.Seque
     """A small network with one hidden layer, the same for the same seed; torch's stream stays as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return models.mlp(FEATURES, (hidden,), dropout=dropout)
+        return learners.mlp(FEATURES, (hidden,), dropout=dropout)
 
 
 class Trained(NamedTuple):

@@ -47,16 +47,18 @@ def test_lists_of_exceptions_do_not_go_stale(monkeypatch: pytest.MonkeyPatch) ->
     names = check.public()
     monkeypatch.setitem(check.NO_EXAMPLE, "kofn.counts.log_count_prob", "it has one")
     monkeypatch.setitem(check.NO_EXAMPLE, "kofn.counts.gone", "it is gone")
-    monkeypatch.setitem(check.SHOWN_IN, "kofn.batches.Batch", "kofn.counts.log_count_prob")
+    monkeypatch.setitem(check.SHOWN_IN, "kofn.learners.Batch", "kofn.counts.log_count_prob")
     assert check.without_example(names) == [
-        "kofn.batches.Batch: not in the example of kofn.counts.log_count_prob",
         "kofn.counts.gone: listed here, but not public",
         "kofn.counts.log_count_prob: has an example now; take it out of the list",
+        "kofn.learners.Batch: not in the example of kofn.counts.log_count_prob",
     ]
 
 
 def test_a_missing_formula_is_told() -> None:
-    assert check.without_formula({"kofn.counts.f": shown(), "kofn.models.f": shown()}) == ["kofn.counts.f: no formula"]
+    assert check.without_formula({"kofn.counts.f": shown(), "kofn.learners.f": shown()}) == [
+        "kofn.counts.f: no formula"
+    ]
 
 
 def test_a_name_that_is_not_on_the_site_is_told() -> None:

@@ -23,7 +23,7 @@ import kofn
 
 # Shown in the example of another name; the check looks whether it really is.
 SHOWN_IN = {
-    "kofn.batches.Batch": "kofn.batches.BagDataset",
+    "kofn.learners.Batch": "kofn.learners.BagDataset",
     "kofn.report.Instance": "kofn.report.ExampleBag",
     "kofn.report.Method": "kofn.report.Comparison",
     "kofn.report.Metric": "kofn.report.render",
@@ -39,8 +39,8 @@ SHOWN_IN = {
 }
 # Without any example, and why.
 NO_EXAMPLE = {
-    "kofn.batches.Draw": "passed from a sampler to a data set; nobody makes one by hand",
-    "kofn.batches.StepSampler": "abstract: BagSampler has an example",
+    "kofn.learners.Draw": "passed from a sampler to a data set; nobody makes one by hand",
+    "kofn.learners.StepSampler": "abstract: BagSampler has an example",
     "kofn.cli.app": "the typer application: every command has an example on the page of the command line",
     "kofn.cli.main": "runs the command line and ends the process",
     "kofn.datasets.BundledTask": "what load_digits_task returns",

@@ -24,7 +24,7 @@ def pictures() -> str:
 
 # Packages whose page of the reference has another name, or that have none.
 PAGES = {
-    name: {"batches": "bags", "cli": "command-line"}.get(name, name)
+    name: {"cli": "command-line"}.get(name, name)
     for name in layers.packages()
     if name and not name.startswith("_") and name not in ("native", "demo")
 }

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kofn import (
-        batches,
         classes,
         counts,
         datasets,
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
         learners,
         losses,
         metrics,
-        models,
         report,
         tables,
         targets,
@@ -80,8 +78,8 @@ _HOME = {
     "one_vs_rest": "classes",
 }
 _MODULES = (
-    "batches", "classes", "counts", "datasets", "distributions", "estimators", "learners", "losses", "metrics",
-    "models", "report", "tables", "targets",
+    "classes", "counts", "datasets", "distributions", "estimators", "learners", "losses", "metrics", "report", "tables",
+    "targets",
 )  # fmt: skip
 
 __all__ = [
@@ -105,7 +103,6 @@ __all__ = [
     "PUClassifier",
     "PoissonBinomial",
     "Trees",
-    "batches",
     "class_count_posteriors",
     "classes",
     "count_loss",
@@ -122,7 +119,6 @@ __all__ = [
     "losses",
     "metrics",
     "mixture_proportion",
-    "models",
     "one_vs_rest",
     "report",
     "tables",

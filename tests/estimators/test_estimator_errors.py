@@ -12,8 +12,8 @@ from estimator_cases import UNLEARNT, bags_task, pu_task, quick
 from sklearn.exceptions import NotFittedError
 
 import kofn
-from kofn import models
-from kofn.batches import BagDataset
+from kofn import learners
+from kofn.learners import BagDataset
 
 pytestmark = UNLEARNT
 TASK = bags_task(bags=12)
@@ -173,7 +173,7 @@ def test_noise_that_is_none() -> None:
         ({"loss": "min"}, TASK.any, GROUPS, "`loss` must be one of 'count', .*'gated-attention'; got 'min'"),
         ({"positive_weight": "even"}, TASK.any, GROUPS, "`positive_weight` must be one of 'balanced'; got 'even'"),
         ({"positive_weight": -1.0}, TASK.any, GROUPS, "`positive_weight` must be finite and at least 0; got -1"),
-        ({"loss": "attention", "module": torch.nn.Linear(2, 1)}, TASK.any, GROUPS, r"ends in a kofn\.models\.Logit"),
+        ({"loss": "attention", "module": torch.nn.Linear(2, 1)}, TASK.any, GROUPS, r"ends in a kofn\.learners\.Logit"),
     ],
 )
 def test_mil(options: dict[str, Any], y: Any, groups: Any, message: str) -> None:
@@ -238,7 +238,7 @@ def test_pu(options: dict[str, Any], y: int | None, message: str) -> None:
         ({"module": "resnet"}, ValueError, "`module` must be 'mlp', .* got 'resnet'"),
         ({"module": 3}, TypeError, r"`module` must be 'mlp', a torch\.nn\.Module or a function"),
         ({"module": lambda: 3}, TypeError, r"`module` must make a torch\.nn\.Module; it made a int"),
-        ({"module": models.mlp(10)}, ValueError, r"`module` must take instances of shape \(2,\)"),
+        ({"module": learners.mlp(10)}, ValueError, r"`module` must take instances of shape \(2,\)"),
         ({"module": torch.nn.Linear(2, 3)}, ValueError, r"give one logit for each, shape \(m,\) or \(m, 1\)"),
         ({"checkpoint": "file", "random_state": None}, ValueError, "`random_state` must be an int with `checkpoint`"),
         ({"learner": "forest"}, ValueError, r"`learner` must be 'auto', 'trees', 'linear', 'network', .* got 'forest'"),
@@ -256,7 +256,7 @@ def test_options(kind: Any, options: dict[str, Any], error: type[Exception], mes
 
 @pytest.mark.parametrize("kind", BAGGED, ids=lambda kind: str(kind.__name__))
 def test_a_pooling_network_needs_the_loss_that_pools(kind: Any) -> None:
-    own = models.AttentionMIL(models.mlp(2, (5,))[:-1], models.AttentionPooling(5))
+    own = learners.AttentionMIL(learners.mlp(2, (5,))[:-1], learners.AttentionPooling(5))
     with pytest.raises(ValueError, match=r"`module` must give one logit for each instance; an AttentionMIL gives one"):
         kind(own).fit(X, TASK.any, groups=GROUPS)
 

@@ -13,7 +13,7 @@ from estimator_cases import bags_task, short_network
 from torch import nn
 
 import kofn
-from kofn import models
+from kofn import learners
 
 
 def network(module: Any = "mlp", **options: Any) -> kofn.Network:
@@ -80,7 +80,7 @@ def test_tables_keep_their_columns() -> None:
 
 
 def conv(channels: int) -> nn.Module:
-    return nn.Sequential(nn.Conv2d(channels, 2, 3), nn.ReLU(), nn.Flatten(), models.Logit(72))
+    return nn.Sequential(nn.Conv2d(channels, 2, 3), nn.ReLU(), nn.Flatten(), learners.Logit(72))
 
 
 @pytest.mark.parametrize("module", ["mlp", conv, conv(1)], ids=["mlp", "factory", "network"])
@@ -106,7 +106,7 @@ def test_attention_over_images() -> None:
 
 
 def test_a_network_is_copied() -> None:
-    own = models.mlp(2, (3,))
+    own = learners.mlp(2, (3,))
     before = {name: value.clone() for name, value in own.state_dict().items()}
     model = llp(network(own)).fit(X, Y, groups=GROUPS)
     assert model.network_ is not own
@@ -118,13 +118,13 @@ def test_a_network_is_copied() -> None:
 @pytest.mark.parametrize(
     "factory",
     [
-        lambda: models.mlp(2),
-        lambda features: models.mlp(features),
-        lambda features, /: models.mlp(features),
-        lambda width=2: models.mlp(width),
-        models.mlp,
-        partial(models.mlp, hidden=()),
-        models.Logit,
+        lambda: learners.mlp(2),
+        lambda features: learners.mlp(features),
+        lambda features, /: learners.mlp(features),
+        lambda width=2: learners.mlp(width),
+        learners.mlp,
+        partial(learners.mlp, hidden=()),
+        learners.Logit,
         lambda: nn.Linear(2, 1),  # (m, 1)
         lambda: nn.LazyLinear(1),  # knows its shape after the first instances
     ],
@@ -139,11 +139,11 @@ def test_factories(factory: Any) -> None:
 
 
 def test_frozen_parts_stay_frozen() -> None:
-    own = nn.Sequential(nn.BatchNorm1d(2), models.Logit(2))
+    own = nn.Sequential(nn.BatchNorm1d(2), learners.Logit(2))
     own[0].eval()
     model: Any = llp(network(own, standardise=False)).fit(X, Y, groups=GROUPS)
     assert torch.equal(model.network_[0].running_mean, torch.zeros(2))
-    thawed: Any = llp(network(nn.Sequential(nn.BatchNorm1d(2), models.Logit(2)), standardise=False))
+    thawed: Any = llp(network(nn.Sequential(nn.BatchNorm1d(2), learners.Logit(2)), standardise=False))
     assert not torch.equal(thawed.fit(X, Y, groups=GROUPS).network_[0].running_mean, torch.zeros(2))
 
 

@@ -15,7 +15,7 @@ from model_file_cases import contents
 from sklearn.linear_model import LogisticRegression
 
 import kofn
-from kofn import models
+from kofn import learners
 from kofn.estimators import load
 
 TASK = bags_task(bags=12)
@@ -173,10 +173,10 @@ def test_classes_of_objects_and_columns_come_back(tmp_path: Path) -> None:
 
 
 def small(features: int) -> torch.nn.Module:
-    return models.mlp(features, (3,))
+    return learners.mlp(features, (3,))
 
 
-@pytest.mark.parametrize("module", [models.mlp(2, (3,)), small], ids=["network", "factory"])
+@pytest.mark.parametrize("module", [learners.mlp(2, (3,)), small], ids=["network", "factory"])
 def test_a_network_of_your_own_is_asked_for(module: Any, tmp_path: Path) -> None:
     model = llp(network(module))
     model.save(tmp_path / "model")
@@ -189,11 +189,11 @@ def test_a_network_of_your_own_is_asked_for(module: Any, tmp_path: Path) -> None
         with pytest.raises(
             ValueError, match=r"`module` must be the network that .* was trained with; (?s:.*)size mismatch"
         ):
-            read(tmp_path / "model", module=models.mlp(2, (4,)))
+            read(tmp_path / "model", module=learners.mlp(2, (4,)))
 
 
 def test_loading_into_your_network_leaves_it_alone(tmp_path: Path) -> None:
-    own = models.mlp(2, (3,))
+    own = learners.mlp(2, (3,))
     before = [value.clone() for value in own.parameters()]
     model = llp(network(own))
     model.save(tmp_path / "model")
@@ -215,7 +215,7 @@ def test_noise_of_your_own_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_module_as_the_learner_is_asked_for(tmp_path: Path) -> None:
-    own = models.mlp(2, (3,))
+    own = learners.mlp(2, (3,))
     few = np.arange(12)
     model = kofn.LLPClassifier(own, random_state=0).fit(X[few], Y[few], groups=GROUPS[few])
     model.save(tmp_path / "model")

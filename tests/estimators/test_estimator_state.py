@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import kofn
-from kofn import models
+from kofn import learners
 
 TASK = bags_task(bags=24)
 PU = pu_task(rows=120)
@@ -90,7 +90,7 @@ def test_clones_are_unfitted_and_equal(name: str) -> None:
     assert copy.learner is not model.learner
     with pytest.raises(NotFittedError):
         copy.predict(TASK.X)
-    assert type(clone(kofn.LLPClassifier(models.mlp(2))).learner) is torch.nn.Sequential
+    assert type(clone(kofn.LLPClassifier(learners.mlp(2))).learner) is torch.nn.Sequential
 
 
 @each

@@ -11,7 +11,7 @@ from estimator_cases import UNLEARNT, bags_task, pu_task
 from torch import nn
 
 import kofn
-from kofn import models
+from kofn import learners
 
 TASK = bags_task(bags=4)  # of so few bags none is held out
 IMAGES = TASK.X.reshape(-1, 1, 1, 2)
@@ -52,7 +52,7 @@ def test_auto_of_positives_and_unlabelled() -> None:
 @pytest.mark.parametrize("loss", ["attention", "gated-attention"])
 def test_auto_is_a_network_for_attention(loss: str) -> None:
     model = fitted(kofn.MILClassifier, TASK.X, loss=loss)
-    assert isinstance(model.network_, models.AttentionMIL)
+    assert isinstance(model.network_, learners.AttentionMIL)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_word_is_the_learner_with_its_defaults(word: str, learner: Any) -> Non
 
 
 def test_a_module_is_a_network() -> None:
-    own = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), models.Logit(3))
+    own = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), learners.Logit(3))
     model = fitted(kofn.LLPClassifier, TASK.X, own)
     assert type(model.network_[1]) is nn.Tanh
     assert model.network_ is not own

@@ -10,7 +10,7 @@ from estimator_cases import UNLEARNT, bags_task, learns, quick
 from sklearn.metrics import roc_auc_score
 
 import kofn
-from kofn import models
+from kofn import learners
 from kofn.estimators._mil_classifier import ATTENTION
 
 pytestmark = UNLEARNT
@@ -23,7 +23,7 @@ def test_every_loss_learns(loss: Any) -> None:
     model = kofn.MILClassifier(**learns(loss=loss, **more)).fit(TASK.X, TASK.any, groups=TASK.groups)
     assert roc_auc_score(TASK.truth, model.decision_function(TASK.X)) > 0.9
     assert roc_auc_score(TASK.counts > 0, model.bag_decision_function(TASK.X, TASK.groups)) > 0.9
-    assert isinstance(model.network_, models.AttentionMIL) == (loss in ATTENTION)
+    assert isinstance(model.network_, learners.AttentionMIL) == (loss in ATTENTION)
 
 
 def test_gated_attention_is_gated() -> None:
@@ -31,12 +31,12 @@ def test_gated_attention_is_gated() -> None:
         model = kofn.MILClassifier(**quick(**{"loss": loss, "epochs": 1})).fit(TASK.X, TASK.any, groups=TASK.groups)
         return type(model.network_.pooling)
 
-    assert pooling("attention") is models.AttentionPooling
-    assert pooling("gated-attention") is models.GatedAttentionPooling
+    assert pooling("attention") is learners.AttentionPooling
+    assert pooling("gated-attention") is learners.GatedAttentionPooling
 
 
 def test_attention_of_your_own() -> None:
-    own = models.AttentionMIL(models.mlp(2, (5,))[:-1], models.AttentionPooling(5, hidden=3))
+    own = learners.AttentionMIL(learners.mlp(2, (5,))[:-1], learners.AttentionPooling(5, hidden=3))
     model: Any = kofn.MILClassifier(kofn.Network(own, epochs=1), loss="attention").fit(
         TASK.X, TASK.any, groups=TASK.groups
     )

@@ -88,7 +88,7 @@ def test_every_learner_starts_there() -> None:
         (
             {"start": 0.1, "module": nn.Linear(2, 1)},
             TypeError,
-            "`module` must .* ends in a kofn.models.Logit .* Linear",
+            "`module` must .* ends in a kofn.learners.Logit .* Linear",
         ),
     ],
 )

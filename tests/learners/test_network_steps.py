@@ -24,7 +24,7 @@ from learner_cases import (
 )
 from torch import Tensor, nn
 
-from kofn import Bags, losses, models
+from kofn import Bags, learners, losses
 from kofn.learners import ByLossAndError, CountObjective, Network, PooledObjective, Problem
 
 
@@ -68,7 +68,7 @@ def test_accumulated_pu_bags_are_one_step() -> None:
     data, net = some_pu(size=6), network()
     found = train(data, optimizer=SGD, batch_size=3, accumulate=3)
     dealt = data.deal(0, 0)
-    from kofn.batches import BagSampler
+    from kofn.learners import BagSampler
 
     steps = [draw.items for draw in BagSampler(dealt.bags.sizes, bags=3, seed=0)]
     assert [len(step) for step in steps] == [3, 2]
@@ -230,12 +230,12 @@ def test_half_precision_reaches_the_objective_as_float32() -> None:
     assert seen == {torch.float32}
 
 
-@pytest.mark.parametrize("pooling", [models.AttentionPooling, models.GatedAttentionPooling])
+@pytest.mark.parametrize("pooling", [learners.AttentionPooling, learners.GatedAttentionPooling])
 def test_a_network_that_pools(pooling: Any) -> None:
-    def made() -> models.AttentionMIL:
+    def made() -> learners.AttentionMIL:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            return models.AttentionMIL(nn.Linear(FEATURES, 4), pooling(4, hidden=3))
+            return learners.AttentionMIL(nn.Linear(FEATURES, 4), pooling(4, hidden=3))
 
     data = replace(mil_bags(), objective=PooledObjective(), rule=ByLossAndError(), pooling="attention")
     net, x = made(), torch.from_numpy(data.instances)
@@ -315,7 +315,7 @@ def test_a_bag_of_weight_0_may_have_any_loss() -> None:
         ({"batch_size": 3, "max_instances": 5}, "either `batch_size` or `max_instances` must be given, not both"),
         ({"start": 0.0}, "`start` must be 'rate', None, or a probability above 0 and below 1; got 0.0"),
         ({"start": "half"}, "`start` must be 'rate', None, or a probability .* got 'half'"),
-        ({"start": 0.1, "module": nn.Linear(FEATURES, 1)}, "ends in a kofn.models.Logit when `start` is a number"),
+        ({"start": 0.1, "module": nn.Linear(FEATURES, 1)}, "ends in a kofn.learners.Logit when `start` is a number"),
     ],
     ids=str,
 )

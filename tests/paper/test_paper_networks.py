@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from kofn import models
+from kofn import learners
 from paper.cells import PRESETS, TABLES, runs
 from paper.networks import NETWORKS, cifar_resnet18, colon_convnet, mnist_convnet, pu_mnist_mlp
 from paper.recipes import recipe, split_recipe
@@ -33,8 +33,8 @@ STAGE_4 = (9 * 256 * 512 + 2 * 512) + 3 * (9 * 512 * 512 + 2 * 512) + (256 * 512
 RESNET = STEM + STAGE_1 + STAGE_2 + STAGE_3 + STAGE_4 + (512 + 1)
 
 MADE = [
-    (lambda: models.mlp(108, (2048, 64)), (108,), ADULT, 354_433),
-    (lambda: models.mlp(10, (2048,)), (10,), MAGIC, 24_577),
+    (lambda: learners.mlp(108, (2048, 64)), (108,), ADULT, 354_433),
+    (lambda: learners.mlp(10, (2048,)), (10,), MAGIC, 24_577),
     (pu_mnist_mlp, (784,), PU_MNIST, 29_180_101),
     (mnist_convnet, (1, 28, 28), MNIST, 426_571),
     (colon_convnet, (3, 27, 27), COLON, 895_445),

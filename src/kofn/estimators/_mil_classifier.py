@@ -47,8 +47,8 @@ class MILClassifier(CountClassifier):
     `learner`, `progress`, `random_state` and the attributes are those of `LLPClassifier`.
 
     Args:
-        learner: what is fitted. For attention a network: a `torch.nn.Sequential` that ends in a `kofn.models.Logit`, or
-            an `AttentionMIL`.
+        learner: what is fitted. For attention a network: a `torch.nn.Sequential` that ends in a
+            `kofn.learners.Logit`, or a `kofn.learners.AttentionMIL`.
         loss: "count", -log P(S >= 1) or -log P(S = 0); "max", "mean" or "logsumexp" of the instances; "attention" or
             "gated-attention" over their embeddings.
         positive_weight: factor for positive bags, or "balanced": negative bags over positive ones.

@@ -1,6 +1,12 @@
-"""Learners: what is fitted to a loss. Any of them goes with any task, since all it needs is the loss's gradient."""
+"""Learners: what is fitted to a loss. Any of them goes with any task, since all it needs is the loss's gradient.
+
+The parts of `Network` serve a training loop of your own: data sets and samplers of bags, a perceptron, attention.
+"""
 
 from kofn.learners import _require_train  # noqa: F401  # the requirement first
+from kofn.learners._attention import AttentionMIL, AttentionPooling, GatedAttentionPooling
+from kofn.learners._bag_dataset import BagDataset, Batch, Draw
+from kofn.learners._bag_sampler import BagSampler, StepSampler
 from kofn.learners._boosting_objective import boosting_objective
 from kofn.learners._em import EM
 from kofn.learners._learner import Fitted, Learner, Progress
@@ -16,21 +22,30 @@ from kofn.learners._objectives import (
     PUObjective,
     between,
 )
+from kofn.learners._perceptron import Logit, mlp, start_at_rate
 from kofn.learners._problem import Problem, PUProblem
 from kofn.learners._stopping import ByLoss, ByLossAndError, ByPrior, StoppingRule
 from kofn.learners._trees import Trees
 
 __all__ = [
     "EM",
+    "AttentionMIL",
+    "AttentionPooling",
+    "BagDataset",
     "BagObjective",
+    "BagSampler",
+    "Batch",
     "ByLoss",
     "ByLossAndError",
     "ByPrior",
     "ContaminationObjective",
     "CountObjective",
+    "Draw",
     "Fitted",
+    "GatedAttentionPooling",
     "Learner",
     "Linear",
+    "Logit",
     "Network",
     "Objective",
     "PUObjective",
@@ -39,8 +54,11 @@ __all__ = [
     "Problem",
     "Progress",
     "ProportionObjective",
+    "StepSampler",
     "StoppingRule",
     "Trees",
     "between",
     "boosting_objective",
+    "mlp",
+    "start_at_rate",
 ]

@@ -11,8 +11,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from kofn import models
-from kofn.models._networks import ends_in_logit
+from kofn.learners._attention import AttentionMIL, AttentionPooling, GatedAttentionPooling
+from kofn.learners._perceptron import Logit, ends_in_logit, mlp
 
 Module = str | nn.Module | Callable[..., nn.Module]
 
@@ -35,7 +35,7 @@ def make_network(module: Module, shape: Sequence[int], *, hidden: Sequence[int],
     if module == "mlp":
         if isinstance(hidden, (str, int)) or any(isinstance(width, bool) or int(width) < 1 for width in hidden):
             raise ValueError(f"`hidden` must be widths of layers, such as (128,) or (); got {hidden!r}.")
-        network = models.mlp(prod(shape), tuple(map(int, hidden)), dropout=dropout)
+        network = mlp(prod(shape), tuple(map(int, hidden)), dropout=dropout)
         return network if len(shape) == 1 else nn.Sequential(nn.Flatten(), *network)
     if isinstance(module, str):
         raise ValueError(f"`module` must be 'mlp', a torch.nn.Module or a function that makes one; got {module!r}.")
@@ -77,7 +77,7 @@ def one_logit(output: Tensor, instances: int) -> Tensor:
     if output.shape != (instances,):
         raise ValueError(
             f"`module` must give one logit for each instance, shape ({instances},) or ({instances}, 1); "
-            f"its output has shape {tuple(output.shape)}. End it with kofn.models.Logit(features)."
+            f"its output has shape {tuple(output.shape)}. End it with kofn.learners.Logit(features)."
         )
     return output
 
@@ -85,20 +85,20 @@ def one_logit(output: Tensor, instances: int) -> Tensor:
 def network_logits(network: nn.Module, instances: Tensor, offsets: Tensor | None = None) -> Tensor:
     """Logits of instances, (m,); of a network that pools those of bags, (b,), or of instances as bags of one."""
     x = instances.to(next((p.dtype for p in network.parameters()), torch.float32))
-    if isinstance(network, models.AttentionMIL):
+    if isinstance(network, AttentionMIL):
         logits: Tensor = network(x, offsets=torch.arange(len(x) + 1) if offsets is None else offsets)
         return logits
     return one_logit(network(x), len(x))
 
 
-def with_attention(network: nn.Module, *, gated: bool) -> models.AttentionMIL:
+def with_attention(network: nn.Module, *, gated: bool) -> AttentionMIL:
     """The network's encoder under attention pooling; a network that pools already stays as it is."""
-    if isinstance(network, models.AttentionMIL):
+    if isinstance(network, AttentionMIL):
         return network
     if not ends_in_logit(network):
         raise ValueError(
-            "`module` must be a torch.nn.Sequential that ends in a kofn.models.Logit when loss='attention', so that "
-            "the attention can stand on what comes before; or a kofn.models.AttentionMIL of your own."
+            "`module` must be a torch.nn.Sequential that ends in a kofn.learners.Logit when loss='attention', so that "
+            "the attention can stand on what comes before; or a kofn.learners.AttentionMIL of your own."
         )
-    pooling = models.GatedAttentionPooling if gated else models.AttentionPooling
-    return models.AttentionMIL(network[:-1], pooling(cast(models.Logit, network[-1]).in_features))
+    pooling = GatedAttentionPooling if gated else AttentionPooling
+    return AttentionMIL(network[:-1], pooling(cast(Logit, network[-1]).in_features))

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from kofn.batches import BagSampler
+from kofn.learners._attention import AttentionMIL
+from kofn.learners._bag_sampler import BagSampler
 from kofn.learners._checkpoints import Checkpoint, fit_identity
 from kofn.learners._instance_network import one_logit
 from kofn.learners._learner import Progress
 from kofn.learners._problem import Problem
 from kofn.learners._random_stream import RandomStream
 from kofn.learners._schedules import SCHEDULES
-from kofn.models import AttentionMIL
 
 if TYPE_CHECKING:
     from kofn.learners._network import Network

@@ -15,16 +15,16 @@ from torch.optim import Optimizer
 
 from kofn import _require
 from kofn.bags import Bags
+from kofn.learners._attention import AttentionMIL
 from kofn.learners._design import Design
 from kofn.learners._instance_network import Module, make_network, network_logits, require_scores, with_attention
 from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress
 from kofn.learners._loop import Loop
+from kofn.learners._perceptron import ends_in_logit, start_at_rate
 from kofn.learners._problem import Problem
 from kofn.learners._random_stream import RandomStream
 from kofn.learners._schedules import SCHEDULES
 from kofn.learners._splits import hold_out
-from kofn.models import AttentionMIL, start_at_rate
-from kofn.models._networks import ends_in_logit
 
 CHUNK = 16384  # instances scored at a time
 
@@ -47,8 +47,8 @@ class Network(Learner):
         weight_decay: of Adam.
         l1: factor of the sum of absolute weights (of matrices and kernels, not of biases).
         optimizer: from parameters to an optimizer, in place of Adam with `lr` and `weight_decay`.
-        start: probability that a new network gives every instance, if it ends in a `kofn.models.Logit`: "rate", that of
-            the bags' labels; a number; or None for one half, as torch initialises it.
+        start: probability that a new network gives every instance, if it ends in a `kofn.learners.Logit`: "rate",
+            that of the bags' labels; a number; or None for one half, as torch initialises it.
         standardise: the columns of a table.
         batch_size: bags in a step; by default a sixteenth of them, at most 64.
         max_instances: instances in a batch at most, in place of `batch_size`.
@@ -180,7 +180,7 @@ class Network(Learner):
             start_at_rate(network, rate if self.start == "rate" else float(self.start))
         elif self.start != "rate":
             raise TypeError(
-                f"`module` must be a torch.nn.Sequential that ends in a kofn.models.Logit when `start` is a number; "
+                f"`module` must be a torch.nn.Sequential that ends in a kofn.learners.Logit when `start` is a number; "
                 f"got {type(network).__name__}. Set the last bias to logit(rate) yourself, and leave `start` out."
             )
 

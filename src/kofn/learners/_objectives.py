@@ -152,7 +152,7 @@ class BagObjective:
 
 @dataclass(frozen=True)
 class PooledObjective:
-    """Cross-entropy of bag logits (b,) from a network that pools, such as `kofn.models.AttentionMIL`.
+    """Cross-entropy of bag logits (b,) from a network that pools, such as `kofn.learners.AttentionMIL`.
 
     Examples:
         >>> import torch

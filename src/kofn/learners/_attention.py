@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from kofn import _require
 from kofn.counts._arguments import lay_out
-from kofn.models._networks import Logit
+from kofn.learners._perceptron import Logit
 
 
 class AttentionPooling(nn.Module):
@@ -32,8 +32,8 @@ class AttentionPooling(nn.Module):
 
     Examples:
         >>> import torch
-        >>> from kofn import models
-        >>> pooling = models.AttentionPooling(4)
+        >>> from kofn import learners
+        >>> pooling = learners.AttentionPooling(4)
         >>> pooling(torch.randn(7, 4), offsets=torch.tensor([0, 5, 7])).shape
         torch.Size([2])
         >>> pooling.attention(torch.ones(5, 4), offsets=torch.tensor([0, 4, 5]))  # alike in a bag: equal weights
@@ -101,8 +101,8 @@ class GatedAttentionPooling(AttentionPooling):
 
     Examples:
         >>> import torch
-        >>> from kofn import models
-        >>> models.GatedAttentionPooling(4)(torch.randn(2, 3, 4)).shape
+        >>> from kofn import learners
+        >>> learners.GatedAttentionPooling(4)(torch.randn(2, 3, 4)).shape
         torch.Size([2])
     """
 
@@ -127,8 +127,8 @@ class AttentionMIL(nn.Module):
 
     Examples:
         >>> import torch
-        >>> from kofn import models
-        >>> model = models.AttentionMIL(models.mlp(3, (16,))[:-1], models.GatedAttentionPooling(16))
+        >>> from kofn import learners
+        >>> model = learners.AttentionMIL(learners.mlp(3, (16,))[:-1], learners.GatedAttentionPooling(16))
         >>> model(torch.zeros(5, 3), offsets=torch.tensor([0, 2, 5])).shape
         torch.Size([2])
     """

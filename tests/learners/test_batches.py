@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from kofn import Bags
-from kofn.batches import BagDataset, BagSampler, Batch, Draw
+from kofn.learners import BagDataset, BagSampler, Batch, Draw
 
 pd = importlib.import_module("pandas")
 

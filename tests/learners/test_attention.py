@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from kofn import models
-from kofn.models import AttentionMIL, AttentionPooling, GatedAttentionPooling
+from kofn import learners
+from kofn.learners import AttentionMIL, AttentionPooling, GatedAttentionPooling
 
 OFFSETS = torch.tensor([0, 3, 3, 4, 9])  # four bags, the second empty
 SIZES = [3, 0, 1, 5]
@@ -20,7 +20,7 @@ def count_parameters(module: nn.Module) -> int:
 
 
 def test_a_network_ends_in_a_logit_not_in_a_probability() -> None:
-    network = models.mlp(1)
+    network = learners.mlp(1)
     with torch.no_grad():
         for parameter, value in zip(network.parameters(), (3.0, 1.0), strict=True):  # weight and bias
             parameter.fill_(value)
@@ -28,7 +28,7 @@ def test_a_network_ends_in_a_logit_not_in_a_probability() -> None:
 
 
 def test_mlp_takes_bags_too() -> None:
-    network = models.mlp(5, (7,))
+    network = learners.mlp(5, (7,))
     bags = torch.randn(2, 3, 5)
     logits = network(bags)
     assert logits.shape == (2, 3)
@@ -36,8 +36,13 @@ def test_mlp_takes_bags_too() -> None:
 
 
 def test_mlp_without_dropout_has_no_dropout_layer() -> None:
-    assert [type(layer) for layer in models.mlp(5, (7,))] == [nn.Linear, nn.ReLU, models.Logit]
-    assert [type(layer) for layer in models.mlp(5, (7,), dropout=0.1)] == [nn.Linear, nn.ReLU, nn.Dropout, models.Logit]
+    assert [type(layer) for layer in learners.mlp(5, (7,))] == [nn.Linear, nn.ReLU, learners.Logit]
+    assert [type(layer) for layer in learners.mlp(5, (7,), dropout=0.1)] == [
+        nn.Linear,
+        nn.ReLU,
+        nn.Dropout,
+        learners.Logit,
+    ]
 
 
 # --- attention ---------------------------------------------------------------------------------------------------
@@ -227,7 +232,7 @@ def test_attention_mil_learns_which_instance_matters(kind: type[AttentionPooling
     instances = torch.randn(64, 8, 4)
     labels = (torch.arange(64) % 2).float()
     instances[labels.bool(), 5, 0] += 6.0
-    model = AttentionMIL(models.mlp(4, (16,))[:-1], kind(16, hidden=8))
+    model = AttentionMIL(learners.mlp(4, (16,))[:-1], kind(16, hidden=8))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
     for _ in range(120):
         optimizer.zero_grad()

@@ -14,8 +14,8 @@ class Logit(nn.Linear):
 
     Examples:
         >>> import torch
-        >>> from kofn import models
-        >>> models.Logit(3)(torch.zeros(5, 3)).shape
+        >>> from kofn import learners
+        >>> learners.Logit(3)(torch.zeros(5, 3)).shape
         torch.Size([5])
     """
 
@@ -39,8 +39,8 @@ def mlp(inputs: int, hidden: Sequence[int] = (), *, dropout: float = 0.0) -> nn.
 
     Examples:
         >>> import torch
-        >>> from kofn import models
-        >>> models.mlp(10, (32, 8))(torch.zeros(4, 10)).shape
+        >>> from kofn import learners
+        >>> learners.mlp(10, (32, 8))(torch.zeros(4, 10)).shape
         torch.Size([4])
     """
     layers: list[nn.Module] = []
@@ -79,14 +79,14 @@ def start_at_rate(network: nn.Sequential, rate: float) -> nn.Sequential:
 
     Examples:
         >>> import torch
-        >>> from kofn import models
-        >>> network = models.start_at_rate(models.mlp(3, (8,)), 1 - 0.5 ** (1 / 100))
+        >>> from kofn import learners
+        >>> network = learners.start_at_rate(learners.mlp(3, (8,)), 1 - 0.5 ** (1 / 100))
         >>> float(network[-1].bias.detach().sigmoid()).__round__(4)
         0.0069
     """
     if not ends_in_logit(network):
         raise TypeError(
-            f"`network` must be a Sequential that ends in a Logit, such as models.mlp(10); got "
+            f"`network` must be a Sequential that ends in a Logit, such as learners.mlp(10); got "
             f"{type(network).__name__}. Of another network set the bias of the last layer to logit(rate)."
         )
     if not 0 < rate < 1:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kofn import Bags
-from kofn.batches import BagDataset, BagSampler, Draw, StepSampler
+from kofn.learners import BagDataset, BagSampler, Draw, StepSampler
 from kofn.losses import llp_loss
 
 SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=30)

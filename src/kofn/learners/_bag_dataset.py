@@ -50,7 +50,7 @@ class BagDataset(Dataset[Batch]):
 
     Examples:
         >>> import torch, kofn
-        >>> from kofn.batches import BagDataset
+        >>> from kofn.learners import BagDataset
         >>> data = BagDataset(torch.arange(5.0), kofn.Bags.from_sizes([2, 3]), torch.tensor([1, 0]))
         >>> data.__getitems__([1, 0])
         Batch(instances=tensor([2., 3., 4., 0., 1.]), offsets=tensor([0, 3, 5]), labels=tensor([0, 1]), share=1.0)

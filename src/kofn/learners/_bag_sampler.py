@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from kofn import _require
-from kofn.batches._datasets import Draw
+from kofn.learners._bag_dataset import Draw
 
 
 class StepSampler(Sampler[Draw]):
@@ -94,7 +94,7 @@ class BagSampler(StepSampler):
 
     Examples:
         >>> import torch
-        >>> from kofn.batches import BagSampler
+        >>> from kofn.learners import BagSampler
         >>> sizes = torch.tensor([3, 1, 2, 5])
         >>> [draw.items.tolist() for draw in BagSampler(sizes, bags=3, shuffle=False)]
         [[0, 1, 2], [3]]

@@ -10,8 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kofn.batches import BagSampler
-from kofn.batches._samplers import batch_ends, max_batches
+from kofn.learners import BagSampler
+from kofn.learners._bag_sampler import batch_ends, max_batches
 
 SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=30)
 
