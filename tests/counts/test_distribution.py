@@ -142,6 +142,25 @@ def test_no_bound_is_every_count() -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_slope_without_a_graph_is_that_of_autograd(layout: Callable[[list[Tensor]], CountDistribution]) -> None:
+    sizes, counts = (4, 0, 7, 100), torch.tensor([1, 0, 7, 40])
+    generator = torch.Generator().manual_seed(2)
+    each = [torch.randn(n, generator=generator, dtype=torch.float64) for n in sizes]
+    for backend in ("native", "torch") if kofn.counts.backend() == "native" else ("torch",):
+        with kofn.counts.use(backend):
+            given = layout(each)
+            x = given.logits.clone().requires_grad_()
+            value = given._of(x, given.instance_layout).log_prob(counts)
+            (expected,) = torch.autograd.grad(value.sum(), x)
+            found, slope = given.log_prob_and_slope(counts)
+            torch.testing.assert_close(found, value.detach(), rtol=1e-14, atol=0)
+            torch.testing.assert_close(slope, expected, rtol=1e-12, atol=1e-14)
+            assert not slope.requires_grad
+    half = CountDistribution(torch.zeros(4, dtype=torch.bfloat16)).log_prob_and_slope(1)
+    assert [part.dtype for part in half] == [torch.bfloat16, torch.bfloat16]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_log_likelihood_is_a_weighted_sum_with_its_derivatives(
     layout: Callable[[list[Tensor]], CountDistribution],
 ) -> None:

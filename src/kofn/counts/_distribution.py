@@ -162,6 +162,21 @@ class CountDistribution:
         last = None if high is None else self.instance_layout.whole_numbers("high", high)
         return engine_for(self._x).log_interval(self._x, self.instance_layout.offsets, first, last, weight)
 
+    def log_prob_and_slope(self, counts: Tensor | int) -> tuple[Tensor, Tensor]:
+        """log P(S = count) of each bag and its gradient by the logits, P(y_i = 1 | S = count) - p_i, without a graph.
+
+        What `log_prob` and autograd give, in one go, for learners that need no graph.
+
+        Examples:
+            >>> import torch, kofn
+            >>> value, slope = kofn.CountDistribution(torch.zeros(4)).log_prob_and_slope(1)
+            >>> value.exp(), slope
+            (tensor(0.2500), tensor([-0.2500, -0.2500, -0.2500, -0.2500]))
+        """
+        wanted = self.instance_layout.whole_numbers("counts", counts)
+        x = self._x.detach()
+        return engine_for(x).log_interval_slope(x, self.instance_layout.offsets, wanted, None)
+
     def log_probs(self) -> Tensor:
         """log P(S = s) for every s of each bag, right in every tail; see `kofn.log_count_distribution`.
 

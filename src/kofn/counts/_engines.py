@@ -24,6 +24,11 @@ class Engine(Protocol):
     ) -> Tensor:
         """log P(low <= S <= high) of each bag; with a weight, that times their sum, a scalar."""
 
+    def log_interval_slope(
+        self, logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """`log_interval` and its gradient by the logits, without a graph."""
+
     def log_probs(self, logits: Tensor, offsets: Tensor | None) -> Tensor:
         """log P(S = s) for every s: (..., n + 1), or flat (m + b,)."""
 

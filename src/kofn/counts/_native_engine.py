@@ -47,7 +47,8 @@ def log_interval_slope(
     logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """`log_interval` and its gradient by the logits, P(y_i = 1 | low <= S <= high) - sigmoid(x_i), without a graph."""
-    return _native_library.interval(_computable(logits), offsets, _plain(low), _plain(high), slope=True)
+    value, slope = _native_library.interval(_computable(logits), offsets, _plain(low), _plain(high), slope=True)
+    return value.to(logits.dtype), slope.to(logits.dtype)
 
 
 def log_probs_gradient(logits: Tensor, offsets: Tensor | None, weights: Tensor) -> Tensor:

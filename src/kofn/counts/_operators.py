@@ -35,6 +35,14 @@ def log_interval(
     return value if weight is None else value.sum() * weight
 
 
+def log_interval_slope(
+    logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """`log_interval` and its gradient by the logits, P(y_i = 1 | low <= S <= high) - sigmoid(x_i), without a graph."""
+    value, slope = torch.ops.kofn.log_interval(_wide(logits), offsets, low, high)
+    return value.to(logits.dtype), slope.to(logits.dtype)
+
+
 def log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
     """log P(S = s) for every s: (..., n + 1), or flat (m + b,), in the dtype of the logits."""
     value: Tensor = torch.ops.kofn.log_probs(_wide(logits), offsets)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -9,15 +12,18 @@ import torch
 from torch import Tensor
 
 from kofn import _require
-from kofn.learners._boosting_objective import boosting_objective
 from kofn.learners._held_out import HeldOut
 from kofn.learners._learner import Logits, Progress
 from kofn.learners._problem import Problem
 from kofn.learners._splits import Split
+from kofn.learners._surrogate import curvature
 
 
 class Boosting:
     """Boosting on one problem, whose columns are binned once.
+
+    Rounds are asked of LightGBM's booster one by one: `lightgbm.train` spends as long on its callbacks as a small loss
+    takes.
 
     Args:
         problem: of a table.
@@ -31,7 +37,8 @@ class Boosting:
 
     def __init__(self, problem: Problem, params: dict[str, Any], progress: Progress | None) -> None:
         self.lightgbm = _require.package("lightgbm", extra="train")
-        self.problem, self.params, self.progress = problem, params, progress
+        self.problem, self.params, self.progress = problem, params | {"objective": "none"}, progress
+        self._over = Event()  # when nobody waits for the folds any more
         self.start = float(np.log(problem.rate) - np.log1p(-problem.rate))
         categorical = sorted(problem.categories) or "auto"
         self._data = self.lightgbm.Dataset(
@@ -41,51 +48,81 @@ class Boosting:
 
     def run(self, rounds: int) -> tuple[str, list[float]]:
         """Boost all bags so many rounds: the trees as text, and the training loss before each round."""
+        rows, part = self.problem.compact()
+        booster = self.lightgbm.Booster(self.params, self._part(rows))
         losses: list[float] = []
-        booster = self._train(self.problem, rounds, losses, callbacks=[self._tell("all bags", rounds, losses)])
+        objective = self._objective(part, losses)
+        for number in range(rounds):
+            booster.update(fobj=objective)
+            _tell(self.progress, "all bags", number, rounds, train_loss=losses[-1])
         return booster.model_to_string(), losses
 
-    def fold(self, number: int, splits: list[Split], rounds: int, patience: int) -> HeldOut:
+    def folds(self, splits: list[Split], rounds: int, patience: int, *, threads: int) -> list[HeldOut]:
+        """Boost each part, `threads` of them at the same time: LightGBM and kofn's core let other threads run.
+
+        This thread takes part, so that progress is told, and Ctrl-C comes, where the fit was asked for.
+        """
+        numbers = iter(range(len(splits)))
+        found: dict[int, HeldOut] = {}
+
+        def work(progress: Progress | None) -> None:
+            for number in numbers:  # each takes the next one
+                found[number] = self.fold(number, splits, rounds, patience, progress)
+
+        with ThreadPoolExecutor(threads) as pool:
+            helpers = [pool.submit(copy_context().run, work, None) for _ in range(min(threads, len(splits)) - 1)]
+            try:
+                work(self.progress)
+                for helper in helpers:
+                    helper.result()
+            finally:
+                self._over.set()
+        return [found[number] for number in range(len(splits))]
+
+    def fold(
+        self, number: int, splits: list[Split], rounds: int, patience: int, progress: Progress | None = None
+    ) -> HeldOut:
         """Boost a part of the bags until the held-out ones have not been better for `patience` rounds."""
         train, held = (self.problem.take(units) for units in splits[number])
-        rows, judged = held.compact()
+        (rows, part), (held_rows, judged) = train.compact(), held.compact()
+        booster = self.lightgbm.Booster(self.params, self._part(rows))
+        booster.add_valid(self._part(held_rows), "held out")
         losses: list[float] = []
+        objective = self._objective(part)
 
-        def held_out_loss(scores: Any, _: Any) -> tuple[str, float, bool]:
-            losses.append(float(judged.mean_loss(torch.from_numpy(np.array(scores)))))
-            return "loss", losses[-1], False
+        def held_out_loss(scores: Any, _: Any) -> list[Any]:
+            losses.append(float(judged.mean_loss(torch.from_numpy(scores))))
+            return []
 
         what = f"fold {number + 1} of {len(splits)}" if len(splits) > 1 else "choosing the number of rounds"
-        booster = self._train(
-            train,
-            rounds,
-            None,
-            valid_sets=[self._part(rows)],
-            feval=held_out_loss,
-            keep_training_booster=True,  # else the trees after its own best round are thrown away
-            callbacks=[
-                self.lightgbm.early_stopping(patience, verbose=False),
-                self._tell(what, rounds, losses, name="val_loss"),
-            ],
-        )
+        best = 0
+        for step in range(rounds):
+            booster.update(fobj=objective)
+            booster.eval_valid(held_out_loss)
+            _tell(progress, what, step, rounds, val_loss=losses[-1])
+            if losses[-1] < losses[best]:
+                best = step
+            if step - best >= patience or self._over.is_set():
+                break
 
         def scores(after: int) -> Logits:
             trees: Logits = booster.predict(judged.instances, raw_score=True, num_iteration=after + 1)
             return self.start + trees
 
-        return HeldOut(losses, float(held.bag_weights.sum()), rows.numpy(), scores)
+        return HeldOut(losses, float(held.bag_weights.sum()), held_rows.numpy(), scores)
 
-    def _train(self, problem: Problem, rounds: int, losses: list[float] | None, **options: Any) -> Any:
-        rows, part = problem.compact()
+    def _objective(self, problem: Problem, losses: list[float] | None = None) -> Any:
+        """Gradient and curvature of a problem by the scores of its instances; training losses are added to a list."""
+        weight = problem.row_weights
 
-        def loss(logits: Tensor) -> Tensor:
-            found = part.losses(logits)
+        def objective(scores: Any, _: Any) -> tuple[Any, Any]:
+            logits = torch.from_numpy(scores)
+            found, slope = problem.losses_and_slope(logits)
             if losses is not None:
-                losses.append(float(part.mean(found.detach())))
-            return part.total(found)
+                losses.append(float(problem.mean(found)))
+            return slope.numpy(), curvature(logits, slope, weight).numpy()
 
-        objective = boosting_objective(loss, weight=part.row_weights)
-        return self.lightgbm.train(self.params | {"objective": objective}, self._part(rows), rounds, **options)
+        return objective
 
     def _part(self, rows: Tensor) -> Any:
         """Some rows of the binned table, which start at the base rate."""
@@ -93,9 +130,7 @@ class Boosting:
         # Constructed first: of a subset that is not, LightGBM forgets the scores without a word.
         return part.construct().set_init_score(np.full(len(rows), self.start))
 
-    def _tell(self, what: str, rounds: int, losses: list[float], *, name: str = "train_loss") -> Any:
-        def tell(environment: Any) -> None:
-            if self.progress is not None and environment.iteration % 10 == 0:
-                self.progress(what, environment.iteration, rounds, {name: losses[-1]})
 
-        return tell
+def _tell(progress: Progress | None, what: str, number: int, rounds: int, **losses: float) -> None:
+    if progress is not None and number % 10 == 0:
+        progress(what, number, rounds, losses)

@@ -152,8 +152,7 @@ class FittedEM(Fitted):
 
 def _expectation(problem: Problem, logits: Tensor) -> tuple[Tensor, Tensor]:
     """Targets and weights of the rows, from the slope of the loss."""
-    x = logits.detach().requires_grad_()
-    (slope,) = torch.autograd.grad(problem.total(problem.losses(x)), x)
+    _, slope = problem.losses_and_slope(logits)
     return surrogate(logits, slope, problem.row_weights)
 
 

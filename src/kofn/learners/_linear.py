@@ -122,11 +122,11 @@ class Linear(Learner):
             w = torch.from_numpy(weights)
             # The products with the table in its float32, all else in float64.
             logits = (x @ w[:-1].float()).double() + w[-1]
-            logits.requires_grad_()
-            loss = problem.total(problem.losses(logits)) / instances
-            (slope,) = torch.autograd.grad(loss, logits)
+            losses, slope = problem.losses_and_slope(logits)
+            slope = slope / instances
             gradient = torch.cat([(slope.float() @ x).double() + penalty * w[:-1], slope.sum().reshape(1)])
-            return float(loss.detach()) + penalty / 2 * float(w[:-1].square().sum()), gradient.numpy()
+            loss = float(problem.total(losses)) / instances
+            return loss + penalty / 2 * float(w[:-1].square().sum()), gradient.numpy()
 
         for penalty in penalties:
             found = minimize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kofn.bags import Bags
-from kofn.learners._objectives import Objective
+from kofn.counts import CountDistribution
+from kofn.learners._objectives import CountObjective, Objective
 from kofn.learners._stopping import ByLoss, StoppingRule
+from kofn.targets import Exactly
 
 Floats = NDArray[np.float32]
 Pooling = Literal["attention", "gated-attention"]
@@ -86,12 +89,45 @@ class Problem:
     @property
     def row_weights(self) -> Tensor:
         """(n,) float64: for each instance the sum of the weights of the bags that it lies in."""
-        entries = self.bag_weights[self.bags.bag_of()]
-        return torch.zeros(len(self.instances), dtype=torch.float64).index_add(0, self.bags.index, entries)
+        return torch.zeros(len(self.instances), dtype=torch.float64).index_add(0, self.bags.index, self._entry_weights)
 
     def losses(self, logits: Tensor) -> Tensor:
         """Losses (b,) of the bags, from logits of the instances (n,)."""
-        return self.objective(logits[self.bags.index], self.labels, self.bags.offsets)
+        return self.objective(self._entries(logits), self.labels, self.bags.offsets)
+
+    def losses_and_slope(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Losses (b,) of the bags, and the gradient (n,) of their `total` by the logits of the instances, (n,).
+
+        The gradient of a loss about exact counts comes straight from posteriors, in a fraction of the time that a graph
+        of a small problem takes; any other by autograd.
+        """
+        if isinstance(self.objective, CountObjective) and self.objective.target is Exactly:
+            dist = CountDistribution(self._entries(logits), offsets=self.bags.offsets)
+            log_probs, slope = dist.log_prob_and_slope(self.labels)
+            slope = -slope if self.weight is None else -slope * self._entry_weights.to(slope.dtype)
+            return -log_probs, slope if self._in_order else torch.zeros_like(logits).index_add(
+                0, self.bags.index, slope
+            )
+        x = logits.detach().requires_grad_()
+        with torch.enable_grad():
+            losses = self.losses(x)
+            (slope,) = torch.autograd.grad(self.total(losses), x)
+        return losses.detach(), slope
+
+    def _entries(self, logits: Tensor) -> Tensor:
+        """Logits of the entries of the bags (m,), from those of the instances (n,)."""
+        return logits if self._in_order else logits.index_select(0, self.bags.index)
+
+    @cached_property
+    def _in_order(self) -> bool:
+        """Whether the bags are the instances one after the other, so that nothing need be looked up."""
+        index = self.bags.index
+        return len(index) == len(self.instances) and torch.equal(index, torch.arange(len(index)))
+
+    @cached_property
+    def _entry_weights(self) -> Tensor:
+        """(m,) float64: the weight of the bag of each entry."""
+        return self.bag_weights[self.bags.bag_of()]
 
     def mean_loss(self, logits: Tensor) -> Tensor:
         """The mean over bags, by weight, from logits of the instances (n,)."""

@@ -32,9 +32,7 @@ def surrogate(logits: Tensor, slope: Tensor, weight: Tensor) -> tuple[Tensor, Te
         ([0.75, 0.0, 0.0], [1.0, 1.0, 4.0])
     """
     p = torch.sigmoid(logits)
-    # To the end that the slope points to: 1 for a negative one, whose distance is 1 - p, else 0, at distance p.
-    room = torch.where(slope < 0, torch.sigmoid(-logits), p).clamp(min=SMALLEST)
-    weights = torch.maximum(weight, slope.abs() / room)
+    weights = _weights(logits, p, slope, weight)
     target = (p - slope / weights.clamp(min=torch.finfo(weights.dtype).tiny)).clamp(0.0, 1.0)
     return target, weights
 
@@ -42,5 +40,10 @@ def surrogate(logits: Tensor, slope: Tensor, weight: Tensor) -> tuple[Tensor, Te
 def curvature(logits: Tensor, slope: Tensor, weight: Tensor) -> Tensor:
     """The second derivatives of that cross-entropy, w p (1 - p), (n,)."""
     p = torch.sigmoid(logits)
-    _, weights = surrogate(logits, slope, weight)
-    return weights * (p * torch.sigmoid(-logits)).clamp(min=SMALLEST)
+    return _weights(logits, p, slope, weight) * (p * torch.sigmoid(-logits)).clamp(min=SMALLEST)
+
+
+def _weights(logits: Tensor, p: Tensor, slope: Tensor, weight: Tensor) -> Tensor:
+    # To the end that the slope points to: 1 for a negative one, whose distance is 1 - p, else 0, at distance p.
+    room = torch.where(slope < 0, torch.sigmoid(-logits), p).clamp(min=SMALLEST)
+    return torch.maximum(weight, slope.abs() / room)

@@ -43,7 +43,8 @@ class Trees(Learner):
         folds: over bags; of more than 5,000 bags, or a table of more than four million values, a tenth is held out
             instead.
         patience: rounds without a better held-out loss after which a fold ends.
-        threads: of LightGBM; None takes as many as torch uses, or one if the table is small.
+        threads: at most so many; None takes as many as torch uses. Of a table of less than a million values each works
+            on a fold of its own, of a larger one all on the same tree.
         options: further parameters of LightGBM by its own names, such as ``{"monotone_constraints": [1, 0]}``.
 
     Examples:
@@ -96,7 +97,8 @@ class Trees(Learner):
             rounds = self.rounds or UNCHOSEN
             text, losses = boosting.run(rounds)
             return FittedTrees(text, boosting.start, self.threads, history=history(losses, []))
-        tried = [boosting.fold(i, splits, self.max_rounds, self.patience) for i in range(len(splits))]
+        at_once = self._threads() if problem.instances.size < SMALL else 1
+        tried = boosting.folds(splits, self.max_rounds, self.patience, threads=at_once)
         best = round(float(np.mean([np.argmin(each.losses) for each in tried])))
         text, losses = boosting.run(round(GROWTH * (best + 1)))
         return FittedTrees(
@@ -130,8 +132,11 @@ class Trees(Learner):
             if _require.fraction(name, getattr(self, name)) == 0:
                 raise ValueError(f"`{name}` must be above 0, or a tree has nothing to learn from; got 0.")
 
+    def _threads(self) -> int:
+        return self.threads or torch.get_num_threads()
+
     def _params(self, instances: Instances, seed: int) -> dict[str, Any]:
-        threads = self.threads or (1 if instances.size < SMALL else torch.get_num_threads())
+        threads = 1 if instances.size < SMALL else self._threads()
         return {
             "learning_rate": self.learning_rate,
             "num_leaves": self.leaves,

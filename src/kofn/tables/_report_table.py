@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kofn import _require
 from kofn.estimators._columns import EncodedTable
-from kofn.report import Metric, Report, report_of
 from kofn.tables._evaluate_table import labels_as_trained
 from kofn.tables._label_columns import Column, binary
 from kofn.tables._measures import MEASURE_NAMES
 from kofn.tables._reading import read_metadata
 from kofn.tables._table_file import TableFile
 from kofn.tables._table_model import TableModel
+
+if TYPE_CHECKING:
+    from kofn.report import Report
 
 LIMIT = 100_000  # rows that a page is made of: it shows no more bags than a reader can take in
 
@@ -41,6 +43,8 @@ def report_table(
     Raises:
         FileNotFoundError, ValueError: bad input, which the message names with its file and column.
     """
+    from kofn.report import Metric, Report, report_of  # and with it jinja2, which no other command needs
+
     training_data = model.data
     trained = f"{training_data['file']}: {training_data['rows']:,} rows" + (
         f" in {training_data['bags']:,} bags" if training_data.get("bags") else ""
