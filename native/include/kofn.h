@@ -1,6 +1,6 @@
 /* kofn: the exact law of S, the number of positives among n independent instances with given logits.
  *
- * A plain C interface: pointers in, pointers out, nothing kept between calls. Every function may be called from
+ * A plain C interface: pointers in, pointers out, nothing kept between calls but a thread's scratch memory. Every function may be called from
  * several threads at once and in forked children. All return KOFN_OK or one of the codes below; on an error the
  * outputs hold nothing useful.
  *
