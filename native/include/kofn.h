@@ -1,8 +1,8 @@
 /* kofn: the exact law of S, the number of positives among n independent instances with given logits.
  *
- * A plain C interface: pointers in, pointers out, nothing kept between calls but a thread's scratch memory. Every function may be called from
- * several threads at once and in forked children. All return KOFN_OK or one of the codes below; on an error the
- * outputs hold nothing useful.
+ * A plain C interface: pointers in, pointers out, nothing kept between calls but a thread's scratch memory. Every
+ * function may be called from several threads at once and in forked children. All return KOFN_OK or one of the codes
+ * below; on an error the outputs hold nothing useful.
  *
  * Bags.  Bag j is logits[offsets[j]] .. logits[offsets[j + 1] - 1]; without offsets (NULL) all bags have n instances.
  *        offsets[0] is 0. m is the number of instances of all bags. A logit of +inf is a certain positive, -inf a

@@ -81,6 +81,19 @@ void IntervalSolver::known(int64_t j, double log_value) {
     terms_[j] = log_value;
 }
 
+// All labels of the bag are the same: log prod_i q_i or log prod_i p_i. A product that is neither close to one, where its
+// logarithm would lose digits, nor too small has that logarithm to rounding. Otherwise, and for one instance, whose loss is
+// cross-entropy to the last digit, logarithms are summed.
+void IntervalSolver::alike(int64_t j, const Bag& bag, bool none) {
+    const double* factors = none ? bag.q : bag.p;
+    double product = bag.size > 1 ? 1.0 : 0.0;
+    for (int64_t i = 0; i < bag.size && product > safe_total; ++i) product *= factors[i];
+    if (product > safe_total && product < 0.5)
+        totals_[j] = product;
+    else
+        known(j, kernels_.log_sigmoid(bag.z, bag.size, none ? -1.0 : 1.0));
+}
+
 // Bags that need no law: the interval allows nothing or everything, or leaves no label open.
 bool IntervalSolver::closed_form(int64_t j, Wanted w) {
     const Bag bag = bags_.bag(j);
@@ -88,9 +101,12 @@ bool IntervalSolver::closed_form(int64_t j, Wanted w) {
     const bool mute = impossible || (w.low <= 0 && w.high >= bag.size);
     const bool none = w.high == 0, all = w.low == bag.size;
     if (!(bags_.broken(j) || mute || none || all)) return false;
-    double value = impossible ? -infinity : 0.0;
-    if (!mute) value = kernels_.log_sigmoid(bag.z, bag.size, none ? -1.0 : 1.0);  // exact: one instance is cross-entropy
-    known(j, bags_.broken(j) ? not_a_number : value);
+    if (bags_.broken(j))
+        known(j, not_a_number);
+    else if (mute)
+        known(j, impossible ? -infinity : 0.0);
+    else
+        alike(j, bag, none);
     if (instances_wanted()) {
         double* out = posterior_.data() + bags_.start(j);
         if (mute)

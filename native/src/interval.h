@@ -36,6 +36,7 @@ private:
         return {std::clamp<int64_t>(low, -1, most) - ones, std::clamp<int64_t>(high, -1, most) - ones};
     }
     void known(int64_t j, double log_value);
+    void alike(int64_t j, const Bag& bag, bool none);
     bool closed_form(int64_t j, Wanted w);
     void small_bags();
     void large_bag(int64_t j, Wanted w);

@@ -72,25 +72,26 @@ def _plain(tensor: _Maybe) -> _Maybe:
 class _LogInterval(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, event: _Event) -> Tensor:
-        value, ctx.slope = _native_library.interval(logits, *event, slope=ctx.needs_input_grad[0])
+        value, slope = _native_library.interval(logits, *event, slope=ctx.needs_input_grad[0])
         ctx.save_for_backward(logits)
-        ctx.event = event
+        ctx.known = event, slope
         return value
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        event: _Event = ctx.event
+        event: _Event
+        event, slope = ctx.known
         if torch.is_grad_enabled():
             (logits,) = ctx.saved_tensors
             value = _torch_engine.log_interval(logits, *event)
-            (slope,) = torch.autograd.grad(value, logits, grad, create_graph=True)
-            return slope, None
-        offsets, *_, weight = event
+            (by_logits,) = torch.autograd.grad(value, logits, grad, create_graph=True)
+            return by_logits, None
+        offsets, _, _, weight = event
         if weight is not None:
-            return ctx.slope * grad, None
+            return slope * grad, None
         if offsets is None:
-            return ctx.slope * grad.unsqueeze(-1), None
-        return _native_library.scale(ctx.slope, offsets, _plain(grad)), None
+            return slope * grad.unsqueeze(-1), None
+        return _native_library.scale(slope, offsets, _plain(grad)), None
 
 
 # What `Function.apply` calls where no transform of torch.func is active, as none is here: its care of them takes longer
