@@ -11,7 +11,7 @@ from kofn.counts import CountDistribution
 from kofn.targets._target import Target
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Exactly(Target):
     """So many are positive: -log P(S = count), in linear time.
 
@@ -43,7 +43,7 @@ class Exactly(Target):
         dist.instance_layout.require_counts(dist.instance_layout.whole_numbers("counts", self.counts))
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Between(Target):
     """The count lies in an interval, ends included: -log P(low <= S <= high), in linear time.
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class DiscreteLaplace:
     """Log-pmf of the discrete Laplace law, or two-sided geometric: the noise of the geometric mechanism.
 

@@ -13,7 +13,7 @@ from kofn.counts import CountDistribution
 from kofn.targets._target import Target
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Noisy(Target):
     """The count was published with noise added, as for privacy: observed = S + noise. In time n^1.5.
 

@@ -13,7 +13,7 @@ from kofn.counts import CountDistribution
 from kofn.targets._target import Target
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class OneOf(Target):
     """The count is one of a set: -log sum_{s in set} P(S = s), in time n^1.5.
 
@@ -42,7 +42,7 @@ class OneOf(Target):
         return -counts.logsumexp(log_probs.masked_fill(~allowed, -torch.inf)).to(dist.logits.dtype)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Distributed(Target):
     """The count follows a known distribution: the divergence of the model's from it, in nats, in time n^1.5.
 

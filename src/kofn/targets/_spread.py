@@ -11,7 +11,7 @@ from kofn.counts import CountDistribution
 from kofn.targets._target import Target
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Spread(Target):
     """The count is a real number, such as 68.5: its mass is shared by the two whole numbers beside it.
 
