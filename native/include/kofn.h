@@ -75,8 +75,21 @@ KOFN_API int kofn_law_gradient(int dtype, const void* logits, const int64_t* off
                                const double* tilts, const double* weights, double* gradient, int level,
                                int threads);
 
+/* log P(K = k) of each bag for counts k of several classes, and what they say of the instances.
+ *
+ * Each instance has `classes` logits, one after the other, and label c with probability softmax(logits)_c; one with -inf in
+ * all of them is not there. Counts that do not sum to the bag's size are impossible.
+ *
+ * counts      b * classes.
+ * value       b. -inf where the counts are impossible.
+ * slope       m * classes, or NULL: d value / d logit = P(y_i = c | K = k) - P(y_i = c).
+ * posterior   m * classes, or NULL: P(y_i = c | K = k); P(y_i = c) where value is -inf.
+ */
+KOFN_API int kofn_class_counts(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, int64_t classes,
+                               const int64_t* counts, void* value, void* slope, double* posterior, int level, int threads);
+
 /* Goes up with every change of a signature above, so that a caller can refuse a library that it was not written for. */
-enum { KOFN_INTERFACE = 3 };
+enum { KOFN_INTERFACE = 4 };
 KOFN_API int kofn_interface(void);
 
 /* The instruction sets that this build has and this machine can run, as a mask. */

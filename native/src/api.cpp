@@ -5,6 +5,7 @@
 #include <cmath>
 #include <new>
 
+#include "class_counts.h"
 #include "interval.h"
 #include "law.h"
 #include "levels.h"
@@ -34,6 +35,20 @@ double law_work(const Input& input) {
     for (int64_t j = 0; j < input.b; ++j) {
         const auto size = static_cast<double>(input.size(j));
         total += 8.0 * size * std::sqrt(size);
+    }
+    return total;
+}
+
+double class_work(const kofn::ClassCall& call) {
+    double total = 0.0;
+    for (int64_t j = 0; j < call.input.b; ++j) {
+        double states = 1.0, largest = 0.0;
+        for (int64_t c = 0; c < call.classes; ++c) {
+            const auto k = static_cast<double>(std::max<int64_t>(call.counts[j * call.classes + c], 0));
+            states *= k + 1.0;
+            largest = std::max(largest, k);
+        }
+        total += 4.0 * static_cast<double>(call.input.size(j)) * (static_cast<double>(call.classes) + states / (largest + 1.0));
     }
     return total;
 }
@@ -127,6 +142,14 @@ int kofn_law_gradient(int dtype, const void* logits, const int64_t* offsets, int
     if (!gradient && input.start(b) > 0) return KOFN_BAD_ARGUMENT;
     const kofn::LawGradientCall call{input, tilts, weights, gradient};
     return solve<kofn::LawGradientSolver>(call, law_work(input), level, threads);
+}
+
+int kofn_class_counts(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, int64_t classes,
+                      const int64_t* counts, void* value, void* slope, double* posterior, int level, int threads) {
+    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
+    if (!sound(input, dtype) || classes < 1 || (b > 0 && (!counts || !value)) || threads < 1) return KOFN_BAD_ARGUMENT;
+    const kofn::ClassCall call{input, classes, counts, value, slope, posterior};
+    return solve<kofn::ClassSolver>(call, class_work(call), level, threads);
 }
 
 int kofn_interface(void) { return KOFN_INTERFACE; }

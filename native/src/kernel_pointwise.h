@@ -56,6 +56,10 @@ void log_all(double* x, int64_t n) {
     for (int64_t i = 0; i < n; i += lanes) store_some(x + i, n - i, log_positive(load_some(x + i, n - i, 1.0)));
 }
 
+void exp_all(double* x, int64_t n) {
+    for (int64_t i = 0; i < n; i += lanes) store_some(x + i, n - i, exp_nonpositive(load_some(x + i, n - i, 0.0)));
+}
+
 double log_sigmoid(const double* z, int64_t n, double sign) {
     // log sigmoid(x) = min(x, 0) - log(1 + e^{-|x|}), each term right to the last digit: so is a bag of one.
     Lanes total{};

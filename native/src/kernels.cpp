@@ -3,6 +3,8 @@
 //   KOFN_TABLE  the name of the table.
 // No C++ header is included here or in the kernel_*.h files, and everything but the table is local to this unit: of an
 // inline function that two units share the linker would keep one copy, maybe the one this machine cannot run.
+#include "kernel_class_fourier.h"
+#include "kernel_class_table.h"
 #include "kernel_fourier.h"
 #include "kernel_pointwise.h"
 #include "kernel_recursion.h"
@@ -12,8 +14,9 @@ namespace kofn {
 
 extern const Kernels KOFN_TABLE;
 const Kernels KOFN_TABLE = {
-    lanes,   widen, finite, sigmoid, log_all, log_sigmoid, sum_abs, range, moments, tilt,
+    lanes,   widen, finite, sigmoid, log_all, exp_all, log_sigmoid, sum_abs, range, moments, tilt,
     clamp, slope, slope_narrow, recursion_forward, recursion_backward, characteristic, inverse, pull,
+    class_table_one, class_table_many, class_fourier,
 };
 
 }  // namespace kofn

@@ -45,6 +45,30 @@ struct Spectrum {
     alignas(64) double re[capacity], im[capacity];   // phi(u) e^{-i u centre}, with the weights of the inverse
 };
 
+// Which table of class counts (kernel_class_table.h). Class 0 has no digit.
+struct ClassTable {
+    int64_t size, classes, states;
+    int64_t stretch;         // one table is kept for so many instances
+    const int64_t* count;    // k_c of each class
+    const int64_t* stride;   // what one more of class c adds to the number of a state
+};
+
+static inline int64_t class_stretches(int64_t size, int64_t stretch) { return size == 0 ? 1 : (size + stretch - 1) / stretch; }
+static inline int64_t class_table_work(int64_t size, int64_t states, int64_t stretch) {
+    return (class_stretches(size, stretch) + stretch + 3) * states;
+}
+
+// Frequencies u of class counts (kernel_class_fourier.h): e^{i u_c} of classes 1 .. in rows, and the weights of the inverse,
+// Re sum g phi. Their number is a multiple of twice the lanes; the last may have weight 0.
+struct ClassFrequencies {
+    static constexpr int64_t most_classes = 5;
+    int64_t number;
+    const double *cosine, *sine;  // (classes - 1) * number
+    const double *re, *im;        // g
+};
+
+static inline int64_t class_fourier_work(int lanes, int64_t size, int64_t classes) { return lanes * size * (4 + classes); }
+
 struct Kernels {
     int lanes;
 
@@ -53,6 +77,7 @@ struct Kernels {
     bool (*finite)(const double* x, int64_t n);
     void (*sigmoid)(const double* z, int64_t n, double* p, double* q);
     void (*log)(double* x, int64_t n);                       // in place, of positive normal numbers
+    void (*exp)(double* x, int64_t n);                       // in place, of numbers that are not positive
     double (*log_sigmoid)(const double* z, int64_t n, double sign);  // sum log sigmoid(sign z)
     double (*sum_abs)(const double* z, int64_t n);
     Range (*range)(const double* z, int64_t n);
@@ -75,6 +100,14 @@ struct Kernels {
     // out_i += sum_k weights_k P(y_i = 1, S = first + k), with widest = max p q.
     void (*pull)(const double* p, const double* q, int64_t n, double widest, const Spectrum& spectrum, int64_t first,
                  int64_t number, const double* weights, double* out);
+
+    // kernel_class_table.h: P(K = k), and unless joint is null P(y_i = c, K = k), size * classes; p is of that shape;
+    void (*class_table_one)(const ClassTable& table, const double* p, double* total, double* joint, double* work);
+    // of one bag in each lane, with `lanes` numbers for each above. All are aligned as vectors.
+    void (*class_table_many)(const ClassTable& table, const double* p, double* total, double* joint, double* work);
+    // kernel_class_fourier.h: the same for 2 to most_classes classes.
+    double (*class_fourier)(const double* p, int64_t n, int64_t classes, const ClassFrequencies& frequencies, double* joint,
+                            double* work);
 };
 
 // Numbers in Group::work: p and q padded to fours, a row of partial laws after every four instances, one row back.

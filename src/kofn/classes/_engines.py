@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol, cast
 
+import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
-from kofn.classes import _torch_engine
+from kofn.classes import _native_engine, _torch_engine
+from kofn.counts import _native_library, backend
 
 
 class Engine(Protocol):
-    """What every engine is.
+    """What `_native_engine` and `_torch_engine` both are.
 
     Logits (..., n, C) have -inf in all classes where there is no instance, or are (m, C) with offsets (b + 1,). Counts
     are int64, (..., C) or (b, C). Results are in the dtype of the logits.
@@ -24,4 +27,25 @@ class Engine(Protocol):
 
 
 def engine_for(logits: Tensor) -> Engine:
-    return _torch_engine
+    """The C++ core where it can look at the logits, torch everywhere else."""
+    if torch.compiler.is_compiling():  # the size of a table depends on values: no graph can hold it
+        return cast(Engine, _OutsideGraph())
+    return _engine_for(logits)
+
+
+def _engine_for(logits: Tensor) -> Engine:
+    # Torch alone has the derivatives of forward mode and of torch.func's transforms.
+    transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+    native = not transformed and backend() == "native" and _native_library.takes(logits)
+    return _native_engine if native else _torch_engine
+
+
+class _OutsideGraph:
+    """The engine from inside a compiled function: the graph breaks around it; under fullgraph=True that is an error."""
+
+    def __getattr__(self, question: str) -> Any:
+        def answer(logits: Tensor, offsets: Tensor | None, counts: Tensor) -> Tensor:
+            value: Tensor = getattr(_engine_for(logits), question)(logits, offsets, counts)
+            return value
+
+        return torch.compiler.disable(answer)

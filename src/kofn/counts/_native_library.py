@@ -20,7 +20,7 @@ from torch import Tensor
 DTYPES = {torch.float32: 0, torch.float64: 1}
 _NUMBER = {dtype: torch.zeros((), dtype=dtype) for dtype in DTYPES}  # one number
 _POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
-_INTERFACE = 3  # KOFN_INTERFACE in kofn.h
+_INTERFACE = 4  # KOFN_INTERFACE in kofn.h
 _BAGS: list[Any] = [_INT, _POINTER, _POINTER, _INT64, _INT64]  # dtype, logits, offsets or NULL, n, b
 _OPTIONS: list[Any] = [_INT, _INT]  # level, threads
 
@@ -37,6 +37,7 @@ def _load() -> Any:
         )
     library.kofn_interval.argtypes = [*_BAGS, *[_POINTER] * 5, *_OPTIONS]
     library.kofn_log_likelihood.argtypes = [*_BAGS, *[_POINTER] * 2, ctypes.c_double, *[_POINTER] * 2, *_OPTIONS]
+    library.kofn_class_counts.argtypes = [*_BAGS, _INT64, *[_POINTER] * 4, *_OPTIONS]
     library.kofn_scale.argtypes = [*_BAGS, *[_POINTER] * 2]
     library.kofn_law.argtypes = [*_BAGS, *[_POINTER] * 2, *_OPTIONS]
     library.kofn_law_gradient.argtypes = [*_BAGS, *[_POINTER] * 3, *_OPTIONS]
@@ -167,6 +168,35 @@ def law_gradient(logits: Tensor, offsets: Tensor | None, tilts: Tensor, weights:
     bags = logits.shape[:-1].numel() if offsets is None else len(offsets) - 1
     _run(_library.kofn_law_gradient, logits, offsets, bags, tilts, weights, out)
     return out
+
+
+def class_counts(
+    logits: Tensor, offsets: Tensor | None, counts: Tensor, *, slope: bool = False, posterior: bool = False
+) -> tuple[Tensor, Any, Any]:
+    """log P(K = k) of class counts (b, C), or (..., C), and if wanted its gradient and the posteriors, in float64.
+
+    Logits are (..., n, C), or (m, C) with offsets. All tensors are contiguous.
+    """
+    value = torch.empty(counts.shape[:-1], dtype=logits.dtype)
+    by_logits = torch.empty_like(logits) if slope else None
+    given = torch.empty(logits.shape, dtype=torch.float64) if posterior else None
+    code = _library.kofn_class_counts(
+        DTYPES[logits.dtype],
+        logits.data_ptr(),
+        None if offsets is None else offsets.data_ptr(),
+        logits.shape[-2],
+        value.numel(),
+        logits.shape[-1],
+        counts.data_ptr(),
+        value.data_ptr(),
+        None if by_logits is None else by_logits.data_ptr(),
+        None if given is None else given.data_ptr(),
+        level,
+        torch.get_num_threads(),
+    )
+    if code:
+        _fail(code)
+    return value, by_logits, given
 
 
 def _run(function: Any, logits: Tensor, offsets: Tensor | None, bags: int, *rest: Tensor | float | None) -> None:
