@@ -92,7 +92,10 @@ def test_the_page_of_commands_says_what_help_says() -> None:
     page = commands.page()
     for words, _ in commands.commands():
         assert f"`{words}` {{ #{commands.anchor(words)} }}" in page
-    assert "| `--bag COLUMN` | The column that names each row's bag. *required* |" in page
+    assert (
+        "| `--bag COLUMNS` | The column that names each row's bag, or several, separated by commas. *required* |"
+        in page
+    )
     assert "kofn fit llp DATA [OPTIONS]" in page
     assert "kofn fit llp votes.csv --bag county --label share -o model" in page
     assert "completion" not in page

@@ -187,7 +187,7 @@ def test_screen_after_a_fit(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "m"
     screen = fine("fit", "llp", folder / "t.csv", "--bag", "bag", "--label", "count", *NETWORK, "-o", target)
     for part in ("240 rows, 60 bags of 4", "2 columns (1 numeric: x; 1 text: colour)", "training loss", "kept",
-                 "held-out data, 6 bags", "Baseline without features", "log-likelihood", "calibration error",
+                 "held-out data, 6 bags", "Baseline without features", "Log-likelihood", "Calibration error",
                  f"kofn predict {target} {folder / 't.csv'} --bag bag -o predictions.csv"):  # fmt: skip
         assert part in screen
     assert fine("info", target).splitlines()[1:] == screen.rstrip().splitlines()[1:-2]
@@ -231,10 +231,10 @@ def test_predict(folder: Path, tmp_path: Path, name: str) -> None:
 def test_evaluate(folder: Path) -> None:
     screen = fine("evaluate", folder / "model", folder / "test.parquet", "--truth", "truth", "--positive", "pos")
     assert "240 rows" in screen
-    assert "AUC of rows" in screen
+    assert "Balanced accuracy" in screen
     screen = fine("evaluate", folder / "model", folder / "test.parquet", "--bag", "bag", "--label", "count")
     assert "60 bags, 240 rows" in screen
-    assert "log-likelihood" in screen
+    assert "Log-likelihood" in screen
 
 
 def test_data(tmp_path: Path) -> None:

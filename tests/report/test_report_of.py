@@ -91,8 +91,8 @@ def test_llp_report(data: Arrays, llp: Any) -> None:
     assert report.bags.known.tolist() == [first[name] for name in report.bags.names]
     assert report.calibration is not None
     values = {metric.name: metric.value for metric in report.metrics}
-    assert values["Count error"] == pytest.approx(np.abs(report.bags.expected - report.bags.known).mean())
-    assert values["Instance accuracy"] == pytest.approx((llp.predict(X) == truth).mean())
+    assert values["Mean absolute count error"] == pytest.approx(np.abs(report.bags.expected - report.bags.known).mean())
+    assert values["Accuracy"] == pytest.approx((llp.predict(X) == truth).mean())
     assert report.facts[0] == ("File", "a.csv")
     assert len(report.history) == 3
     known = [law.known for law in report.distributions]
@@ -147,7 +147,7 @@ def test_mil_report(data: Arrays, mil: Any) -> None:
     assert report.bags is not None
     assert report.bags.positive is not None
     np.testing.assert_allclose(report.bags.at_least_one, mil.predict_bag_proba(X, groups)[:, 1])
-    assert {"Bag accuracy", "Bag AUC", "Instance AUC"} <= {metric.name for metric in report.metrics}
+    assert {"Bag accuracy", "Bag AUC", "AUC"} <= {metric.name for metric in report.metrics}
     accuracy = next(metric.value for metric in report.metrics if metric.name == "Bag accuracy")
     assert accuracy == pytest.approx(mil.score(X, counts > 0, groups))
     assert 1 < len(report.examples) <= 6
@@ -200,8 +200,8 @@ def test_pu_report(data: Arrays, pu: Any) -> None:
         assert one.sum() == pytest.approx(1)
     values = {metric.name: metric.value for metric in report.metrics}
     unlabeled = y == -1
-    assert values["Share found"] == pytest.approx(pu.predict_proba(X)[unlabeled, 1].mean())
-    assert values["Instance accuracy"] == pytest.approx(((pu.predict(X) == 1) == truth)[unlabeled].mean())
+    assert values["Mean probability"] == pytest.approx(pu.predict_proba(X)[unlabeled, 1].mean())
+    assert values["Accuracy"] == pytest.approx(((pu.predict(X) == 1) == truth)[unlabeled].mean())
     assert report.binomial.labelled is not None
     assert len(report.binomial.labelled) == (~unlabeled).sum()
     render(report)

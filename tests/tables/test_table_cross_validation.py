@@ -114,9 +114,9 @@ def test_folds_are_stratified_and_come_from_the_seed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "rows", "n_folds", "message"),
     [
-        ("count", 40, 11, "--folds must be at most the number of bags; got 11, and there are 10"),
+        ("count", 40, 11, "`n_folds` must be at most the number of bags; got 11, and there are 10"),
         ("pu", 40, 20, "each label must be that of at least 20 rows"),
-        ("mil", 40, 1, "`--folds` must be at least 2"),
+        ("mil", 40, 1, "`n_folds` must be at least 2"),
     ],
 )
 def test_too_many_folds(tmp_path: Path, task: str, rows: int, n_folds: int, message: str) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow
+import pyarrow.parquet
 import pytest
 
-from kofn.tables import TableFile, check_output, write_table
+from kofn.tables import TableFile, TableWarning, check_output, write_table
 from kofn.tables._reading import encode_table, learn_columns, read_metadata
 
 FRAME = pd.DataFrame({"bag": ["a", "a", "b"], "x": [1.5, 2.5, 3.5], "c": ["u", None, "v"]})
@@ -154,3 +156,55 @@ def test_output_is_checked_and_appears_whole(tmp_path: Path) -> None:
 def test_packed_output_is_packed(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv.gz", [{"a": np.array([1])}, {"a": np.array([2])}])
     assert gzip.decompress((tmp_path / "t.csv.gz").read_bytes()) == b"a\n1\n2\n"
+
+
+def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("bag,x,x\na,1,2\n")
+    with pytest.raises(ValueError, match=r"t.csv has two columns named 'x'. Rename one"):
+        TableFile(tmp_path / "t.csv")
+    frame = pd.DataFrame([[1, 2, 3]], columns=["bag", "x", "x"])
+    table = pyarrow.Table.from_arrays([pyarrow.array(frame.iloc[:, i]) for i in range(3)], names=list(frame))
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=r"t.parquet has two columns named 'x'. Rename one"):
+        TableFile(tmp_path / "t.parquet")
+    (tmp_path / "blank.csv").write_text(",x,\n0,1,2\n")  # as pandas calls them
+    assert TableFile(tmp_path / "blank.csv").columns == ["Unnamed: 0", "x", "Unnamed: 2"]
+
+
+def test_lists_are_no_bags(tmp_path: Path) -> None:
+    pd.DataFrame({"bag": [[1, 2], [1, 2]], "x": [1.0, 2.0]}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(
+        ValueError, match=r"t.parquet, column 'bag' must name bags by text or numbers; row 1 has .*array"
+    ):
+        read_metadata(TableFile(tmp_path / "t.parquet"), "bag")
+
+
+def test_a_file_that_is_cut_off_says_so(tmp_path: Path) -> None:
+    packed = gzip.compress(FRAME.to_csv(index=False).encode())
+    (tmp_path / "t.csv.gz").write_bytes(packed[:-12])
+    with pytest.raises(ValueError, match=r"t.csv.gz is cut off or damaged: .*Copy or download it again.*gzip -t"):
+        list(TableFile(tmp_path / "t.csv.gz").chunks(["x"]))
+
+
+FORMULAS = ["=1+1", "+49 30", "-1", "-x", "@home", "'=1", "'", "it's", "\tx", "-1.5e3", "plain"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet"])
+def test_text_that_a_spreadsheet_would_run(tmp_path: Path, name: str) -> None:
+    """What is written is what kofn reads; a spreadsheet finds an apostrophe, pandas can take it away."""
+    names = np.array([text for text in FORMULAS if not (name == "t.tsv" and "\t" in text)], dtype=object)
+    table = {"=bag": names, "x": -np.arange(float(len(names)))}
+    if name == "t.parquet":
+        write_table(tmp_path / name, [table])
+    else:
+        with pytest.warns(TableWarning, match=rf"{name}: \d texts begin with =.*formula.*kofn reads them without it"):
+            write_table(tmp_path / name, [table])
+    file = TableFile(tmp_path / name)
+    assert file.columns == ["=bag", "x"]
+    assert read_metadata(file, "=bag").bag_names == names.tolist()
+    assert next(iter(file.chunks(["x"])))["x"].tolist() == table["x"].tolist()
+    if name == "t.csv":
+        raw = pd.read_csv(tmp_path / name)
+        assert raw["'=bag"].tolist()[:4] == ["'=1+1", "'+49 30", "-1", "'-x"]
+        assert raw["'=bag"].str.replace(r"^'(?='*[=+@\t\r-])", "", regex=True).tolist() == names.tolist()

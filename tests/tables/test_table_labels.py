@@ -80,7 +80,7 @@ def test_intervals() -> None:
             [3, 3, 1],
             [0, 0, 1],
             {},
-            "column .*a count must be a whole number.*bag 'bag0' has 2 instances and the count 3.*percentages are no counts",
+            "column .*a count must be a whole number.*bag 'bag0' has 2 instances and the count 3.*several instances, say how many: `copies`.*percentages are no counts",
         ),
         (["3 %%", "3 %%", 1], [0, 0, 1], {}, "row 1 has '3 %%', which must be a number, such as 0.37 or 37 %"),
         (
@@ -89,11 +89,18 @@ def test_intervals() -> None:
             {"kind": "count"},
             "a count must be a whole number from 0 to the size of its bag: bag 'bag0' has 2 instances and the count 1.5",
         ),
-        ([0.3, 0.3, 1], [0, 0, 1], {}, "would be 0.6 positives.*rounding='nearest'"),
-        ([1, 1, 0], [0, 0, 1], {}, "only 0 and 1, which may be counts or proportions.*--label-kind"),
+        (
+            [0.3, 0.3, 1],
+            [0, 0, 1],
+            {},
+            "would be 0.6 positives. Are instances of the bag missing.*Only if.*rounded.*`rounding='nearest'`",
+        ),
+        ([1, 1, 0], [0, 0, 1], {}, "only 0 and 1, which may be counts or proportions.*`label_kind='count'`"),
+        ([-3, -3, -3], [0, 0, 1], {}, "bag 'bag0' has the label -3; a proportion or a count is at least 0.*`noise`"),
+        ([0, 0, 0], [0, 0, 1], {}, "has only 0, which may be counts or proportions"),
         (["a", "a", 0], [0, 0, 1], {}, "row 1 has 'a', which must be a number"),
         ([None, None, 0.0], [0, 0, 1], {}, "row 1 has no value"),
-        ([1, 1, 0], [0, 0, 1], {"kind": "interval"}, "--label must name one column, or two"),
+        ([1, 1, 0], [0, 0, 1], {"kind": "interval"}, "`label` must name one column, or two"),
     ],
     ids=[
         "two",
@@ -103,6 +110,8 @@ def test_intervals() -> None:
         "no-count",
         "no-whole",
         "ambiguous",
+        "negative",
+        "all-zero",
         "text",
         "missing",
         "one-bound",
@@ -141,11 +150,11 @@ def test_two_values(values: list[Any], options: dict[str, Any], expected: list[i
 @pytest.mark.parametrize(
     ("values", "positive", "message"),
     [
-        (["a", "b"], None, "must have two values, 0 and 1; it has 'a'.*--positive"),
+        (["a", "b"], None, "must have two values, 0 and 1; it has 'a'.*`positive`"),
         ([0, 1, 2], None, "it has 2"),
         ([-1, 0, 1], None, "-1, 0 and 1"),
         ([0.0, None], None, "row 2 has no value"),
-        (["a", "b"], "c", "never has the value 'c' that --positive names; it has 'a', 'b'"),
+        (["a", "b"], "c", "never has the value 'c' that `positive` names; it has 'a', 'b'"),
     ],
 )
 def test_values_that_are_refused(values: list[Any], positive: str | None, message: str) -> None:

@@ -243,7 +243,10 @@ class TestProportions:
 
     def test_not_whole(self) -> None:
         shares = torch.tensor([0.5, 0.33])
-        with pytest.raises(ValueError, match=r"bag 1 has 8 .*2.64 positives.*rounding='nearest' or 'spread'"):
+        with pytest.raises(
+            ValueError,
+            match=r"bag 1 has 8 .*2.64 positives. Are instances of the bag missing.*`rounding='nearest'` or `rounding='spread'`",
+        ):
             from_proportions(shares, 8)
         torch.testing.assert_close(from_proportions(shares, 8, rounding="nearest").counts, torch.tensor([4, 3]))
         spread = from_proportions(shares, 8, rounding="spread")

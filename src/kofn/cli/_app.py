@@ -16,6 +16,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from kofn.cli._option_names import with_options
 from kofn.cli._screen_text import line, one_line, shell_command, system_error
 
 UNFORESEEN, BAD_INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
@@ -55,7 +56,7 @@ class Commands(TyperGroup):
 
     def _status(self, words: list[str], debug: bool, extra: dict[str, Any]) -> int:
         try:
-            with _terminating(), warnings_as_lines(), self.make_context("kofn", words.copy(), **extra) as context:
+            with _terminating(), warnings_as_lines(self), self.make_context("kofn", words.copy(), **extra) as context:
                 self.invoke(context)
                 sys.stdout.flush()
             return 0
@@ -83,7 +84,7 @@ class Commands(TyperGroup):
                 _complain(one_line(system_error(error)))
                 return BAD_INPUT
             if isinstance(error, (ValueError, ImportError)):
-                _complain(one_line(error))
+                _complain(with_options(one_line(error), self))
                 return BAD_INPUT
             what = f"{type(error).__name__}: {one_line(error)}".rstrip(": .")
             _complain(f"unforeseen error, {what}. For its traceback run: {shell_command('kofn', '--debug', *words)}")
@@ -122,16 +123,16 @@ def _terminating() -> Iterator[None]:
 
 
 @contextmanager
-def warnings_as_lines() -> Iterator[None]:
-    """Warnings become lines on stderr, after all else, without the line of the source."""
+def warnings_as_lines(command: Any) -> Iterator[None]:
+    """Warnings become lines on stderr, after all else, each once and without the line of the source."""
     caught: list[warnings.WarningMessage] = []
     try:
         with warnings.catch_warnings(record=True) as caught:
-            warnings.filterwarnings("always", "this fit is no better")
+            warnings.simplefilter("always", UserWarning)
             yield
     finally:
-        for warning in caught:
-            _complain(f"warning: {one_line(warning.message)}")
+        for message in dict.fromkeys(with_options(one_line(warning.message), command) for warning in caught):
+            _complain(f"warning: {message}")
 
 
 def as_json(document: Any) -> None:

@@ -14,10 +14,13 @@ def evaluate(
     data: options.Data,
     truth: Annotated[str | None, options.text_option("COLUMN", "The column of the rows' true classes.")] = None,
     positive: options.Positive = None,
-    bag: Annotated[str | None, options.text_option("COLUMN", "The column of bags. By default, as in training.")] = None,
+    bag: Annotated[
+        str | None, options.text_option("COLUMNS", "The columns of bags. By default, as in training.")
+    ] = None,
     label: Annotated[
         str | None, options.text_option("COLUMN", "The column of labels. By default, as in training.")
     ] = None,
+    copies: options.CopiesAsTrained = None,
     json: options.Json = False,
 ) -> None:
     """Evaluate a model on the true classes of rows (--truth), or on labels like those that it was trained on.
@@ -27,8 +30,8 @@ def evaluate(
       kofn evaluate model test.csv --truth voted
       kofn evaluate model test.csv
     """  # noqa: D301  # \b keeps the lines of the example
-    if truth is not None and (bag is not None or label is not None):
-        raise ValueError("--truth evaluates rows; --bag and --label evaluate bags. Leave one of them out.")
+    if truth is not None and any(column is not None for column in (bag, label, copies)):
+        raise ValueError("--truth evaluates rows; --bag, --label and --copies evaluate bags. Leave one of them out.")
     if truth is None and positive is not None:
         raise ValueError("--positive says which value of --truth is positive. Name that column with --truth.")
     from kofn.tables import TableFile, TableModel, evaluate_bags, evaluate_rows
@@ -38,7 +41,7 @@ def evaluate(
     if truth is not None:
         measures = evaluate_rows(loaded, data, truth=truth, positive=positive)
     else:
-        measures = evaluate_bags(loaded, data, bag=bag, label=label)
+        measures = evaluate_bags(loaded, data, bag=bag, label=label, copies=copies)
     if json:
         as_json(measures)
         return

@@ -40,6 +40,7 @@ def fit_llp(*groups: Any) -> None:
       kofn fit llp votes.csv --bag county --label share --learner network --set hidden=64,32 -o model
       kofn fit llp released.parquet --bag ward --label cases --noise laplace:1.5 -o model
       kofn fit llp bounds.csv --bag ward --label lowest,highest -o model
+      kofn fit llp census.csv --bag district,box --label votes --copies people -o model
     """  # noqa: D301  # \b keeps the lines of the example
     _run(*groups)
 

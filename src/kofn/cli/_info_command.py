@@ -46,6 +46,7 @@ def facts(model: Any, path: Path) -> dict[str, Any]:
             "bag": model.bag,
             "labels": model.labels,
             "positive": model.positive,
+            "copies": model.copies,
             "data": model.data,
             "numeric": model.columns.numeric,
             "categorical": list(model.columns.categories),

@@ -34,7 +34,13 @@ Data = Annotated[
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that kofn fit wrote.", parser=_path)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 Positive = Annotated[str | None, text_option("VALUE", "The value that means positive, if it is not 1, true or yes.")]
-Bag = Annotated[str, text_option("COLUMN", "The column that names each row's bag.")]
+Bag = Annotated[str, text_option("COLUMNS", "The column that names each row's bag, or several, separated by commas.")]
+Copies = Annotated[
+    str | None, text_option("COLUMN", "The column with the number of instances that a row stands for. By default, one.")
+]
+CopiesAsTrained = Annotated[
+    str | None, text_option("COLUMN", "The column with the number of instances of a row. By default, as in training.")
+]
 Seed = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar on stderr.")]
 Learner = Annotated[

@@ -29,7 +29,8 @@ def show_model(model: Any, path: Path) -> None:
     line(f"model      {path}: {_kind(model.task, estimator)}, trained in {model.seconds:.1f} s")
     line(f"data       {data['file']}: {data['rows']:,} rows{bags}")
     line(f"features   {len(columns.names)} columns ({kinds})")
-    line(f"label      {', '.join(model.labels)}{_label_kind(model)}")
+    copies = "" if model.copies is None else f"; a row stands for {model.copies} instances"
+    line(f"label      {', '.join(model.labels)}{_label_kind(model)}{copies}")
     _show_curve(estimator)
     found = model.validation
     counted = f"{found['bags']:,} bags" if "bags" in found else f"{found['rows']:,} rows"
@@ -53,11 +54,11 @@ def show_estimator(estimator: Any, task: str, path: Path) -> None:
 
 def show_measures(measures: Mapping[str, Any]) -> None:
     """Measures, one a line."""
-    from kofn.tables._measures import MEASURE_NAMES
+    from kofn.estimators._measures import MEASURES
 
-    for name, words in MEASURE_NAMES.items():
+    for name, about in MEASURES.items():
         if name in measures:
-            _line(words, measures[name])
+            _line(about.name, measures[name])
 
 
 class FoldTable:
@@ -96,7 +97,7 @@ def _number(value: float | None) -> str:
 
 
 def _line(words: str, value: float) -> None:
-    line(f"  {words:<36}{value:>10.4f}")
+    line(f"  {words:<42}{value:>10.4f}")
 
 
 def _named(columns: list[str], kind: str) -> str:

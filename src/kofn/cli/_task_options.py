@@ -25,6 +25,7 @@ class LLP:
         Literal["proportion", "count", "interval"] | None,
         typer.Option(help="The kind of label, where the values leave it open."),
     ] = None
+    copies: options.Copies = None
     noise: Annotated[
         str | None,
         options.text_option("NOISE", "The noise added to counts: laplace:SCALE, normal:SD or discrete-laplace:SCALE."),
@@ -39,7 +40,7 @@ class LLP:
 
     def columns(self) -> dict[str, Any]:
         """Arguments of `kofn.tables.fit_table`."""
-        return {"bag": self.bag, "label": self.label, "label_kind": self.label_kind}
+        return {"bag": self.bag, "label": self.label, "label_kind": self.label_kind, "copies": self.copies}
 
     def estimator(self, **common: Any) -> Any:
         """The estimator, not fitted."""

@@ -67,12 +67,11 @@ class Columns:
         for number, frame in enumerate([frames] if hasattr(frames, "columns") else frames):
             if number == 0:
                 self.names = [str(name) for name in frame.columns]
-                found = {name: set() for name in self.names if not _is_numeric(frame[name])}
+                found = {name: set() for name, numeric in _are_numeric(frame).items() if not numeric}
                 empty = set(self.names)
                 self.categories = {name: [] for name in found}  # so that the others are known to be numbers
-            for name in list(empty):
-                if frame[name].notna().any():
-                    empty.remove(name)
+            if empty:
+                empty &= {str(name) for name, missing in frame.isna().all().items() if missing}
             self._numbers(frame)
             for name, known in found.items():
                 known.update(text for text in _texts(frame[name].drop_duplicates()) if isinstance(text, str))
@@ -95,24 +94,48 @@ class Columns:
         """The number of categories by place of a column."""
         return {place: len(self.categories[n]) for place, n in enumerate(self.names) if n in self.categories}
 
-    def __call__(self, frame: Any, *, out: Floats | None = None) -> Floats:
-        """A chunk as numbers, (rows, columns) float32, written to `out` if that is given.
+    def __call__(self, frame: Any) -> Floats:
+        """A chunk as numbers, (rows, columns) float32.
 
         Raises:
             ValueError: a column that is missing; text or infinity in a column of numbers.
         """
-        absent = [name for name in self.names if name not in frame.columns]
+        there = set(frame.columns)
+        absent = [name for name in self.names if name not in there]
         if absent:
             raise ValueError(f"column {absent[0]!r} is missing, which the model was trained with.")
-        result: Floats = np.empty((len(frame), len(self.names)), np.float32) if out is None else out
-        numbers = self._numbers(frame)
+        result: Floats = np.empty((len(frame), len(self.names)), np.float32)
+        result[:, [place for place, name in enumerate(self.names) if name not in self.categories]] = self._numbers(
+            frame
+        )
         for place, name in enumerate(self.names):
             if name in self.categories:
                 codes = {text: float(code) for code, text in enumerate(self.categories[name])}
                 result[:, place] = [codes.get(text, np.nan) for text in _texts(frame[name])]
-            else:
-                result[:, place] = numbers[name]
         return result
+
+    def unseen(self, frame: Any, encoded: Floats) -> dict[str, tuple[int, str]]:
+        """Of columns with categories that were never seen in training: in how many rows, and the first of them.
+
+        Args:
+            frame: a chunk.
+            encoded: the same as numbers.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from kofn.tables import Columns
+            >>> columns = Columns().learn(pd.DataFrame({"sex": ["f", "m"]}))
+            >>> new = pd.DataFrame({"sex": ["x", "m", None]})
+            >>> columns.unseen(new, columns(new))
+            {'sex': (1, 'x')}
+        """
+        found = {}
+        for place, name in enumerate(self.names):
+            if name in self.categories:
+                rows = np.flatnonzero(np.isnan(encoded[:, place]) & frame[name].notna().to_numpy())
+                if len(rows):
+                    found[name] = (len(rows), str(frame[name].iloc[rows[0]]))
+        return found
 
     def to_facts(self) -> dict[str, Any]:
         """All that was learned, as plain JSON."""
@@ -125,20 +148,21 @@ class Columns:
         columns.names, columns.categories = list(facts["names"]), dict(facts["categories"])
         return columns
 
-    def _numbers(self, frame: Any) -> dict[str, NDArray[np.float64]]:
-        """The columns of numbers as float64."""
-        found = {}
-        for name in self.numeric:
-            if not _is_numeric(frame[name]):
+    def _numbers(self, frame: Any) -> NDArray[np.float64]:
+        """The columns of numbers, all at once: a table may have thousands."""
+        names = self.numeric
+        of_numbers = frame[names]
+        for name, numeric in _are_numeric(of_numbers).items():
+            if not numeric:
                 raise NotNumbersError(name)
-            values: NDArray[np.float64] = frame[name].to_numpy(np.float64, na_value=np.nan)
-            if (abs(values) > np.finfo(np.float32).max).any():
-                raise ValueError(
-                    f"column {name!r} has an infinite value, or one too large for float32. Leave such rows out, or "
-                    f"the column."
-                )
-            found[name] = values
-        return found
+        values: NDArray[np.float64] = of_numbers.to_numpy(np.float64, na_value=np.nan)
+        too_large = (abs(values) > np.finfo(np.float32).max).any(0)
+        if too_large.any():
+            raise ValueError(
+                f"column {names[int(too_large.argmax())]!r} has an infinite value, or one too large for float32. Leave "
+                f"such rows out, or the column."
+            )
+        return values
 
     def _require_few_categories(self, name: str, categories: set[str]) -> None:
         """Require no more categories than are allowed."""
@@ -178,19 +202,24 @@ def _is_plain(dtype: Any) -> bool:
     return getattr(dtype, "kind", "O") in "biufc"
 
 
-def _is_numeric(column: Any) -> bool:
-    """Whether a column is numbers, or else text; other things are refused."""
+def _are_numeric(frame: Any) -> dict[str, bool]:
+    """Whether each column is numbers, or else text; other things are refused."""
+    return {str(name): _is_numeric(str(name), dtype) for name, dtype in frame.dtypes.items()}
+
+
+def _is_numeric(name: str, dtype: Any) -> bool:
+    if isinstance(dtype, np.dtype) and dtype.kind in "iuf":
+        return True
     from pandas.api import types
 
-    dtype = column.dtype
     if types.is_bool_dtype(dtype):
         return False
     if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
         return True
     if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
         raise ValueError(
-            f"column {column.name!r} is dates or times. Turn it into numbers, such as days since a day that matters, "
-            f"or leave it out."
+            f"column {name!r} is dates or times. Turn it into numbers, such as days since a day that matters, or leave "
+            f"it out."
         )
     return False
 

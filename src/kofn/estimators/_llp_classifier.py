@@ -168,7 +168,7 @@ class LLPClassifier(CountClassifier):
         )
         return problem, classes
 
-    def posterior_proba(self, X: Any, y: Any, groups: Any = None) -> NDArray[np.float64]:
+    def posterior_proba(self, X: Any, y: Any, groups: Any = None, copies: Any = None) -> NDArray[np.float64]:
         """Probability of each instance to be of each class, given what is known of its bag: P(y_i | label of the bag).
 
         What the labels of training data still tell about their instances once a network is trained. Of a bag whose
@@ -178,14 +178,17 @@ class LLPClassifier(CountClassifier):
             X: (n, ...) instances.
             y: (n,) labels as for `fit`.
             groups: (n,) as for `fit`.
+            copies: (n,) as for `fit`. All copies of an instance have the same posterior; one that is in no bag has
+                its probability.
 
         Returns:
             (n, 2).
         """
-        logits, bags = self._bag_logits(X, groups)
+        logits = torch.from_numpy(self.decision_function(X))
+        bags = bags_of(groups, len(logits), copies)
         _, stated, objective, _ = self._statement(rows_of(y, len(logits)), bags, self.classes_)
-        positive = torch.empty(len(logits), dtype=torch.float64)
-        positive[bags.index] = posteriors(objective, logits, stated, bags)
+        positive = logits.sigmoid()
+        positive[bags.index] = posteriors(objective, logits[bags.index], stated, bags)
         return torch.stack([1 - positive, positive], 1).numpy()
 
     def score(self, X: Any, y: Any, groups: Any = None, copies: Any = None, *, sample_weight: Any = None) -> float:

@@ -167,7 +167,7 @@ class MILClassifier(CountClassifier):
         classes: Array = self.classes_
         return classes[(self.bag_decision_function(X, groups, copies) > 0).astype(np.int64)]
 
-    def posterior_proba(self, X: Any, y: Any, groups: Any = None) -> NDArray[np.float64]:
+    def posterior_proba(self, X: Any, y: Any, groups: Any = None, copies: Any = None) -> NDArray[np.float64]:
         """Probability of each instance to be of each class, given its bag's label: in a negative bag none is positive.
 
             P(y_i = 1 | S >= 1) = p_i / P(S >= 1)
@@ -176,14 +176,16 @@ class MILClassifier(CountClassifier):
             X: (n, ...) instances.
             y: (n,) labels as for `fit`.
             groups: (n,) as for `fit`.
+            copies: (n,) how many times each instance is in its bag; by default once.
 
         Returns:
             (n, 2).
         """
-        logits, bags = self._bag_logits(X, groups)
-        bag_labels = self._bag_labels(y, bags)
-        positive = torch.empty(len(bags.index), dtype=torch.float64)
-        dist = CountDistribution(logits, offsets=bags.offsets)
+        logits = torch.from_numpy(self.decision_function(X))
+        bags = bags_of(groups, len(logits), copies)
+        bag_labels = self._bag_labels(y, bags, len(logits))
+        positive = logits.sigmoid()
+        dist = CountDistribution(logits[bags.index], offsets=bags.offsets)
         positive[bags.index] = dist.posteriors_between(bag_labels, torch.where(bag_labels == 1, dist.sizes, 0))
         return torch.stack([1 - positive, positive], 1).numpy()
 
@@ -196,13 +198,13 @@ class MILClassifier(CountClassifier):
             return super().score(X, y, sample_weight=sample_weight)
         predicted = self.predict_bags(X, groups)
         bags = bags_of(groups, len(X))
-        truth = self.classes_[self._bag_labels(y, bags).numpy()]
+        truth = self.classes_[self._bag_labels(y, bags, len(X)).numpy()]
         weights = bag_weights(sample_weight, bags, len(X), name="sample_weight")
         return float(accuracy_score(truth, predicted, sample_weight=weights))
 
-    def _bag_labels(self, y: Any, bags: Bags) -> Tensor:
-        """0 or 1 for each bag, from labels of the classes seen in training."""
-        return bags.common(known_classes(rows_of(y, len(bags.index)), self.classes_), name="y")
+    def _bag_labels(self, y: Any, bags: Bags, rows: int) -> Tensor:
+        """0 or 1 for each bag, from labels of the classes seen in training, one for each row."""
+        return bags.common(known_classes(rows_of(y, rows), self.classes_), name="y")
 
     def _check_options(self) -> None:
         super()._check_options()

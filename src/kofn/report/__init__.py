@@ -1,6 +1,6 @@
 """A report of what was learned: one page that needs no network, from plain data or a fitted estimator."""
 
-from kofn.report._build import report_of
+from kofn.report._build import metrics_of, report_of
 from kofn.report._contents import (
     BagDistribution,
     BagTable,
@@ -26,6 +26,7 @@ __all__ = [
     "Method",
     "Metric",
     "Report",
+    "metrics_of",
     "render",
     "report_of",
     "write",

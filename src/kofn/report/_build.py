@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from kofn import metrics
 from kofn.bags import Bags
-from kofn.counts import CountDistribution
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+from kofn.estimators._measures import MEASURES, count_summaries, known_counts, measure
+from kofn.estimators._mil_classifier import ATTENTION
 from kofn.estimators._row_labels import bags_of
 from kofn.learners._learner import step_name
 from kofn.report import _count_distributions as distributions
@@ -30,6 +31,7 @@ def report_of(
     y: Any = None,
     groups: Any = None,
     *,
+    copies: Any = None,
     truth: Any = None,
     images: Any = None,
     table: Any = None,
@@ -43,6 +45,7 @@ def report_of(
         X: (n, ...) instances, as for its `fit`; the names of a DataFrame's columns are shown.
         y: (n,) labels as for its `fit`, or None.
         groups: (n,) the bag of each row; without, there is nothing to say of bags.
+        copies: (n,) how many times each row is in its bag; by default once.
         truth: (n,) the true class of each row, 0 and 1 or as in `classes_`, if it is known. For scoring only.
         images: (n, h, w) or (n, h, w, 3), the picture of each row: uint8, or numbers from 0 to 1.
         table: (n, columns) a DataFrame to show instances by, if they are no images and X is not fit to be read.
@@ -80,39 +83,53 @@ def report_of(
     unlabeled = torch.ones(rows, dtype=torch.bool)
     if task == "pu" and labels is not None:
         unlabeled = torch.from_numpy(np.asarray(labels != estimator.classes_[1]))
-    scores = [] if positive is None else _instance_metrics(logits[unlabeled], positive[unlabeled.numpy()], task)
+    bags = bag_logits = None
     if groups is not None:
-        bags = bags_of(groups, rows)
-        bag_table, counts, label_texts = _bag_table(estimator, task, X, logits, bags, labels, positive, groups)
-        bag_logits, bag_logits_before = logits[bags.index], before[bags.index]
+        bags = bags_of(groups, rows, copies)
+        if estimator.loss in ATTENTION:  # which scores bags by itself
+            bag_logits = estimator.fitted_.bag_logits(estimator._instances(X), bags)  # type: ignore[attr-defined]
+        bag_table, counts, label_texts = _bag_table(estimator, task, logits, bags, labels, positive, bag_logits)
+        each, each_before = logits[bags.index], before[bags.index]
         report["bags"] = bag_table
-        report["distributions"] = distributions.some_distributions(
-            bag_table.names, bags, bag_logits, bag_logits_before, counts
-        )
+        report["distributions"] = distributions.some_distributions(bag_table.names, bags, each, each_before, counts)
         if counts is not None:
-            report["calibration"] = distributions.calibration(bag_logits, counts, bags.offsets)
-        scores = _bag_metrics(bag_table, "known" if task == "llp" else "true") + scores
+            report["calibration"] = distributions.calibration(each, counts, bags.offsets)
         examples = bag_examples(X if table is None else table, bags, bag_table, label_texts, logits, positive, pixels)
         bag = examples.typical_bag(counts)
         if bag is not None:
-            distribution = distributions.bag_distribution(
-                bag, bag_table.names, bags, bag_logits, bag_logits_before, counts
-            )
+            distribution = distributions.bag_distribution(bag, bag_table.names, bags, each, each_before, counts)
             report["typical_bag"] = examples.example(bag, int(bag_table.sizes[bag]), distribution=distribution)
         if task == "mil":
             report["examples"] = examples.most_positive()
     if isinstance(estimator, PUClassifier):
-        scores = _mixture_metrics(logits, unlabeled, estimator.mixture_) + scores
         report["binomial"] = _binomial(estimator, logits, unlabeled)
+    if task == "pu" and labels is None:
+        labels = np.full(rows, estimator.classes_[0])  # no row is labelled
+    measures = measure(estimator, scores_of_rows, y=labels, bags=bags, truth=positive, bag_logits=bag_logits)
     return Report(
         title or f"{TASKS[task]}: what was learned",
         task,
         facts=[*facts, *_facts(estimator, task, rows, report.get("bags"))],
-        metrics=scores,
+        metrics=metrics_of(measures),
         history=estimator.history_,
         best_step=estimator.best_step_,
         **report,
     )
+
+
+def metrics_of(measures: Mapping[str, Any]) -> list[Metric]:
+    """Measures by name, as they are shown: what is no measure is left out.
+
+    Examples:
+        >>> from kofn.report import metrics_of
+        >>> [(metric.name, metric.value) for metric in metrics_of({"rows": 8, "auc": 0.75})]
+        [('AUC', 0.75)]
+    """
+    return [
+        Metric(about.name, float(measures[name]), about.meaning, percent=about.percent)
+        for name, about in MEASURES.items()
+        if name in measures
+    ]
 
 
 def _task_of(estimator: Any) -> Task:
@@ -136,95 +153,37 @@ def _column(name: str, values: Any, rows: int) -> Any:
 
 
 def _bag_table(
-    estimator: Any, task: Task, X: Any, logits: Tensor, bags: Bags, labels: Any, positive: Any, groups: Any
+    estimator: Any, task: Task, logits: Tensor, bags: Bags, labels: Any, positive: Any, bag_logits: Any
 ) -> tuple[BagTable, Tensor | None, list[str] | None]:
     """The table, the exact counts if all are known, and what each bag's label says, in words."""
-    dist = CountDistribution(logits[bags.index], offsets=bags.offsets)
-    low, high = dist.interval(0.9)
-    # A network that pools scores bags by itself.
-    own = task == "mil"
-    at_least_one = estimator.predict_bag_proba(X, groups)[:, 1] if own else dist.log_prob_between(1, None).exp().numpy()
-    known = exact = label_texts = positive_bags = None
+    summaries = count_summaries(logits[bags.index], bags.offsets)
+    if bag_logits is not None:
+        summaries["at_least_one"] = torch.from_numpy(bag_logits).sigmoid().numpy()
+    known, exact = known_counts(estimator, labels, bags, positive)
+    label_texts = positive_bags = None
     if labels is not None and task == "llp":
-        _, stated, _, _ = estimator._statement(labels, bags, estimator.classes_)
+        _, stated, _, about = estimator._statement(labels, bags, estimator.classes_)
         if estimator.label == "interval":
             label_texts = [f"{int(a)} to {int(b)} positives" for a, b in stated.tolist()]
         else:
-            known = stated.double()
-            noisy = estimator.noise is not None
-            exact = None if noisy or bool((known != known.round()).any()) else known.long()
-            label_texts = [f"{'about ' if exact is None else ''}{value:g} positives" for value in known.tolist()]
+            certain = estimator.noise is None and bool((about == about.round()).all())
+            label_texts = [f"{'' if certain else 'about '}{value:g} positives" for value in about.tolist()]
     elif labels is not None and task == "mil":
-        stated = estimator._bag_labels(labels, bags)
-        positive_bags = stated.numpy() == 1
+        positive_bags = estimator._bag_labels(labels, bags, len(labels)).numpy() == 1
         label_texts = ["at least one positive" if one else "no positive" for one in positive_bags.tolist()]
-    if positive is not None:
-        exact = bags.sum(torch.from_numpy(positive.astype(np.int64)))
-        known = exact.double()
     table = BagTable(
         [str(name) for name in bags.names],
-        bags.sizes.numpy(),
-        dist.mean.numpy(),
-        low.numpy(),
-        high.numpy(),
-        at_least_one,
+        summaries["size"],
+        summaries["mean"],
+        summaries["low"],
+        summaries["high"],
+        summaries["at_least_one"],
         known=None if known is None else known.numpy(),
-        exact=exact is not None,
-        labels=label_texts if known is None or task == "mil" or exact is None else None,
+        exact=exact,
+        labels=label_texts if known is None or task == "mil" or not exact else None,
         positive=positive_bags,
     )
-    return table, exact, label_texts
-
-
-def _bag_metrics(table: BagTable, word: str) -> list[Metric]:
-    found = []
-    if table.known is not None:
-        error = float(np.abs(table.expected - table.known).mean())
-        baseline_error = float(np.abs(table.known - table.sizes * table.known.sum() / table.sizes.sum()).mean())
-        meaning = (
-            f"Mean distance of the expected from the {word} count; {baseline_error:.3g} if all bags had the overall "
-            f"share."
-        )
-        found.append(Metric("Count error", error, meaning))
-        if table.exact:
-            held = float(((table.low <= table.known) & (table.known <= table.high)).mean())
-            meaning = (
-                f"Share of bags whose {word} count lies in the central 90\u00a0% interval; whole counts make it wider."
-            )
-            found.append(Metric("In the interval", held, meaning, percent=True))
-    if table.positive is not None:
-        right = float(((table.at_least_one > 0.5) == table.positive).mean())
-        found.append(Metric("Bag accuracy", right, "Share of bags whose label is predicted.", percent=True))
-        if table.positive.any() and not table.positive.all():
-            auc = metrics.auc(torch.from_numpy(table.positive.astype(np.int64)), torch.from_numpy(table.at_least_one))
-            found.append(Metric("Bag AUC", auc, "How often a positive bag scores above a negative one.", percent=True))
-    return found
-
-
-def _instance_metrics(logits: Tensor, positive: Any, task: Task) -> list[Metric]:
-    if not len(positive):
-        return []
-    kind = "unlabelled instances" if task == "pu" else "instances"
-    labels = torch.from_numpy(positive.astype(np.int64))
-    share = metrics.accuracy(labels, logits)
-    meaning = f"Share of {kind} whose class is right. Their true classes served for this number only."
-    found = [Metric("Instance accuracy", share, meaning, percent=True)]
-    if positive.any() and not positive.all():
-        meaning = "How often a positive instance scores above a negative one."
-        found.append(Metric("Instance AUC", metrics.auc(labels, logits), meaning, percent=True))
-    return found
-
-
-def _mixture_metrics(logits: Tensor, unlabeled: Tensor, mixture: float) -> list[Metric]:
-    found = []
-    if bool(unlabeled.any()):
-        share = float(logits[unlabeled].sigmoid().mean())
-        meaning = f"Expected share of positives among the unlabelled; the mixture says {100 * mixture:.3g}\u00a0%."
-        found.append(Metric("Share found", share, meaning, percent=True))
-    if not bool(unlabeled.all()):
-        kept = float((logits[~unlabeled] > 0).double().mean())
-        found.append(Metric("Labelled found", kept, "Share of labelled positives taken for positive.", percent=True))
-    return found
+    return table, known.long() if known is not None and exact else None, label_texts
 
 
 def _binomial(estimator: Any, logits: Tensor, unlabeled: Tensor) -> Binomial | None:
@@ -250,5 +209,5 @@ def _facts(estimator: Any, task: Task, rows: int, table: BagTable | None) -> lis
     if task == "pu":
         found.append(("Mixture", f"{estimator.mixture_:.3g}"))
     if estimator.random_state is not None:
-        found.append(("Random state", str(estimator.random_state)))
+        found.append(("Random seed", str(estimator.random_state)))
     return found

@@ -15,10 +15,9 @@ from sklearn.base import clone
 from kofn import _require
 from kofn.estimators import LLPClassifier, PUClassifier
 from kofn.estimators._baselines import baseline_losses
-from kofn.estimators._mil_classifier import ATTENTION
+from kofn.estimators._measures import measure, scores_of
 from kofn.learners import CountObjective, Problem, Progress, PUProblem
 from kofn.learners._splits import Split, folds
-from kofn.tables._measures import measure, scores_of
 from kofn.tables._training_table import Estimator, TrainingTable, read_training_table
 
 Fold = dict[str, dict[str, float]]  # measures by name, of each method
@@ -98,9 +97,8 @@ def cross_validate_table(
 def _problem(estimator: Estimator, table: TrainingTable) -> Problem:
     """The problem of all bags, whose parts are judged on."""
     scratch: Any = _with_label(estimator, table)
-    if isinstance(scratch, PUClassifier):
-        return scratch._problem(table.encoded, table.y, scratch._seed())[0]
-    return cast(Problem, scratch._problem(table.encoded, table.y, table.metadata.bag_of)[0])
+    more = {"seed": scratch._seed()} if isinstance(scratch, PUClassifier) else {}
+    return cast(Problem, scratch._problem(**table.arguments(), **more)[0])
 
 
 def _with_label(estimator: Estimator, table: TrainingTable) -> Any:
@@ -111,10 +109,10 @@ def _with_label(estimator: Estimator, table: TrainingTable) -> Any:
 
 def _splits(problem: Problem, n_folds: int, seed: int) -> list[Split]:
     """Folds of which each can be learned from and judged on."""
-    _require.whole_number("--folds", n_folds, low=2)
+    _require.whole_number("n_folds", n_folds, low=2)
     if len(problem.strata) < n_folds:
         raise ValueError(
-            f"--folds must be at most the number of bags; got {n_folds}, and there are {len(problem.bags)}."
+            f"`n_folds` must be at most the number of bags; got {n_folds}, and there are {len(problem.bags)}."
         )
     # A fold of labelled and unlabelled rows needs both; what is learned from bags needs both kinds of them.
     kind, needed = ("row", n_folds) if isinstance(problem, PUProblem) else ("bag", 2)
@@ -122,7 +120,7 @@ def _splits(problem: Problem, n_folds: int, seed: int) -> list[Split]:
     if fewest < needed and not isinstance(problem.objective, CountObjective):
         raise ValueError(
             f"each label must be that of at least {needed} {kind}s, so that it is in what is learned from and in what "
-            f"is held out; one is that of {fewest}. Take fewer --folds, or more data."
+            f"is held out; one is that of {fewest}. Take fewer folds (`n_folds`), or more data."
         )
     return folds(problem.strata, n_folds, seed)
 
@@ -133,18 +131,19 @@ def _judge(estimator: Any, table: TrainingTable, problem: Problem, split: Split)
     start = time.monotonic()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "this fit is no better")  # the baselines stand beside it
-        table.fit(estimator, train)
+        estimator.fit(**table.arguments(train))
     seconds = time.monotonic() - start
-    bag_of = None if table.metadata.bag_of is None else table.metadata.bag_of[held]
-    scores = scores_of(estimator, table.encoded[held], bag_of)
+    bags = None if table.metadata.bag_of is None else table.metadata.bags(held)
+    rows, of_bags = scores_of(estimator, table.encoded[held], bags)
     part = problem.take(split[1])
-    if estimator.loss in ATTENTION:
-        loss = part.mean(part.objective(torch.from_numpy(scores), part.labels, part.bags.offsets))
+    if rows is None:
+        loss = part.mean(part.objective(torch.as_tensor(of_bags), part.labels, part.bags.offsets))
     else:
         logits = torch.full((len(problem.instances),), torch.nan, dtype=torch.float64)
-        logits[torch.from_numpy(held)] = torch.from_numpy(scores)
+        logits[torch.from_numpy(held)] = torch.from_numpy(rows)
         loss = part.mean_loss(logits)
-    return {"loss": float(loss)} | measure(estimator, scores, table.y[held], bag_of) | {"seconds": seconds}
+    found = measure(estimator, rows, y=table.y[held], bags=bags, bag_logits=of_bags)
+    return {"loss": float(loss)} | found | {"seconds": seconds}
 
 
 def _rows(problem: Problem, units: torch.Tensor) -> Any:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn.estimators import LLPClassifier, PUClassifier
+from kofn.estimators._measures import measure, scores_of
 from kofn.tables._label_columns import Column, binary, count_labels
-from kofn.tables._measures import baseline, measure, measure_rows, scores_of
 from kofn.tables._reading import RowMetadata, encode_table, read_metadata
 from kofn.tables._table_file import TableFile
 from kofn.tables._table_model import TableModel
@@ -28,6 +28,10 @@ def evaluate_rows(
         truth: the column of true classes.
         positive: the value that means positive, if it is not 1, true or yes.
 
+    Returns:
+        on, rows, and measures by name: accuracy, balanced_accuracy, auc, f1, log_loss, positive_share and
+        predicted_positive_share.
+
     Raises:
         FileNotFoundError, ValueError: bad input.
     """
@@ -36,19 +40,29 @@ def evaluate_rows(
     metadata = read_metadata(file, None, [truth])
     classes = binary(metadata.columns[truth], Column(file.path, truth), positive=positive)
     logits = np.concatenate([part for part, _ in model.scores(file)])
-    return {"on": "rows", "rows": metadata.rows} | measure_rows(logits, classes)
+    return {"on": "rows", "rows": metadata.rows} | measure(model.estimator, logits, truth=classes)
 
 
 def evaluate_bags(
-    model: TableModel, data: str | os.PathLike[str], *, bag: str | None = None, label: str | None = None
+    model: TableModel,
+    data: str | os.PathLike[str],
+    *,
+    bag: str | None = None,
+    label: str | None = None,
+    copies: str | None = None,
 ) -> dict[str, Any]:
     """Measures of a model against labels such as it learned from.
 
     Args:
         model: the model.
         data: a table with its columns, bags and labels.
-        bag: the column of bags; by default that of training.
+        bag: the column of bags, or several with commas; by default that of training.
         label: the column, or two, of labels; by default that of training.
+        copies: the column that says how many instances a row stands for; by default that of training.
+
+    Returns:
+        on, rows, bags, and measures by name, such as log_likelihood and expected_count_error of LLP, bag_accuracy of
+        MIL, mean_probability and recall of PU.
 
     Raises:
         FileNotFoundError, ValueError: bad input.
@@ -57,14 +71,14 @@ def evaluate_bags(
     estimator = model.estimator
     labels = model.labels if label is None else file.parse_columns(label)
     of_rows = isinstance(estimator, PUClassifier)
-    bag_column = None if of_rows else bag or model.bag
-    file.require_columns(*labels, *([] if bag_column is None else [bag_column]), *model.columns.names)
-    metadata = read_metadata(file, bag_column, labels)
+    metadata = model.metadata(file, bag=None if of_rows else bag or model.bag, labels=labels, copies=copies)
     y = labels_as_trained(model, metadata, labels, file)
     table = encode_table(file, model.columns, rows=metadata.rows)
-    counted = {} if of_rows else {"bags": len(metadata.bag_names)}
-    found = measure(estimator, scores_of(estimator, table, metadata.bag_of), y, metadata.bag_of)
-    return {"on": "labels", "rows": metadata.rows} | counted | found | baseline(estimator, y, metadata.bag_of)
+    bags = None if of_rows else metadata.bags()
+    counted = {} if bags is None else {"bags": len(bags)}
+    logits, of_bags = scores_of(estimator, table, bags)
+    measures = measure(estimator, logits, y=y, bags=bags, bag_logits=of_bags)
+    return {"on": "labels", "rows": metadata.rows} | counted | measures
 
 
 def labels_as_trained(model: TableModel, metadata: RowMetadata, labels: list[str], file: TableFile) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn.estimators import LLPClassifier, MILClassifier
-from kofn.tables._measures import Array, measure, scores_of
+from kofn.estimators._measures import Array, measure, scores_of
 from kofn.tables._table_model import TableModel, Task
 from kofn.tables._training_table import Estimator, TrainingTable, read_training_table
 
@@ -22,6 +22,7 @@ def fit_table(
     *,
     label: str,
     bag: str | None = None,
+    copies: str | None = None,
     features: str | None = None,
     drop: Sequence[str] = (),
     label_kind: str | None = None,
@@ -38,7 +39,8 @@ def fit_table(
         path: the file.
         estimator: with its options; for LLP the kind of label is set here.
         label: column of the label, or two with a comma for an interval.
-        bag: column of the bag; None for PU.
+        bag: column of the bag, or several with commas that name it together; None for PU.
+        copies: column that says how many instances a row stands for, of LLP; by default one.
         features: columns to learn from, with commas; by default all others.
         drop: columns to leave out, with or without commas.
         label_kind: of LLP: "proportion", "count", "interval"; None where the values tell.
@@ -51,6 +53,9 @@ def fit_table(
 
     Raises:
         FileNotFoundError, ValueError: bad input, which the message names with its file, column and bag.
+
+    Warns:
+        TableWarning: a CSV that seems to have no header; a feature that seems to be the truth.
 
     Examples:
         >>> import kofn
@@ -85,6 +90,7 @@ def fit_table(
         estimator,
         label=label,
         bag=bag,
+        copies=copies,
         features=features,
         drop=drop,
         label_kind=label_kind,
@@ -96,7 +102,7 @@ def fit_table(
         estimator.set_params(label=table.label)
     on_stage("training")
     start = time.monotonic()
-    table.fit(estimator)
+    estimator.fit(**table.arguments())
     seconds = time.monotonic() - start
     on_stage("measuring")
     metadata = table.metadata
@@ -108,7 +114,7 @@ def fit_table(
         "columns": table.encoded.columns.names,
     }
     return TableModel(
-        estimator, _task(estimator), bag, table.labels, positive, data, _validation(estimator, table), seconds
+        estimator, _task(estimator), bag, table.labels, positive, copies, data, _validation(estimator, table), seconds
     )
 
 
@@ -120,16 +126,16 @@ def _task(estimator: Estimator) -> Task:
 
 def _validation(estimator: Any, table: TrainingTable) -> dict[str, Any]:
     """Measures on rows that were not learned from, by models that had not seen them; on all if none were held out."""
-    rows, scores = _held_out(estimator, table)
-    bag_of = table.metadata.bag_of
-    found: dict[str, Any] = {"on": "training data" if rows.all() and scores is None else "held-out data"}
+    rows, logits = _held_out(estimator, table)
+    found: dict[str, Any] = {"on": "training data" if rows.all() and logits is None else "held-out data"}
     found["rows"] = int(rows.sum())
-    bag_of = None if bag_of is None else bag_of[rows]
-    if bag_of is not None:
-        found["bags"] = len(np.unique(bag_of))
-    if scores is None:
-        scores = scores_of(estimator, table.encoded[rows], bag_of)
-    return found | measure(estimator, scores, table.y[rows], bag_of)
+    bags, of_bags = None, None
+    if table.metadata.bag_of is not None:
+        bags = table.metadata.bags(rows)
+        found["bags"] = len(bags)
+    if logits is None:
+        logits, of_bags = scores_of(estimator, table.encoded[rows], bags)
+    return found | measure(estimator, logits, y=table.y[rows], bags=bags, bag_logits=of_bags)
 
 
 def _held_out(estimator: Any, table: TrainingTable) -> tuple[NDArray[np.bool_], Array | None]:

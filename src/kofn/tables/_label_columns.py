@@ -73,7 +73,7 @@ def binary(values: Any, where: Column, *, positive: str | None, missing: bool = 
         chosen = (texts == positive).to_numpy() & ~is_missing
         if not chosen.any():
             seen = ", ".join(repr(text) for text in texts[~is_missing].unique()[:5])
-            raise ValueError(f"{where} never has the value {positive!r} that --positive names; it has {seen}.")
+            raise ValueError(f"{where} never has the value {positive!r} that `positive` names; it has {seen}.")
         return np.asarray(chosen, np.int64)
     coded = _to_numbers(values)
     lower = texts.str.lower()
@@ -84,7 +84,7 @@ def binary(values: Any, where: Column, *, positive: str | None, missing: bool = 
         example = values.iloc[int(odd[0])] if len(odd) else "-1, 0 and 1"
         raise ValueError(
             f"{where} must have two values, 0 and 1; it has {_format_value(example)}. Say which value is the positive "
-            f"one: --positive VALUE."
+            f"one: `positive`."
         )
     return np.asarray(coded == 1.0, np.int64)
 
@@ -126,11 +126,11 @@ def count_labels(
         ValueError: labels that their bags cannot have; two in one bag; values that may be of two kinds.
     """
     if kind is not None:
-        _require.option("--label-kind", kind, ("proportion", "count", "interval"))
+        _require.option("label_kind", kind, ("proportion", "count", "interval"))
     interval = len(columns) == 2
     if len(columns) > 2 or (kind is not None and interval != (kind == "interval")):
         raise ValueError(
-            f"--label must name one column, or two for an interval, --label LOW,HIGH; got {', '.join(columns)}."
+            f"`label` must name one column, or two for an interval, `label='LOW,HIGH'`; got {', '.join(columns)}."
         )
     where = Column(path, ",".join(columns))
     y = np.column_stack([numbers(metadata.columns[name], Column(path, name)) for name in columns])
@@ -163,15 +163,20 @@ def _infer_kind(labels: Array, metadata: RowMetadata, where: Column) -> Kind:
         if labels.max() <= 100 < metadata.sizes.min():  # as counts they would pass, and teach something else
             raise ValueError(
                 f"{where} has whole numbers up to {labels.max():g}, and every bag has more than 100 rows: counts or "
-                f"percentages? Say --label-kind count, or divide by 100 (or write the sign: 37 %)."
+                f"percentages? Say `label_kind='count'`, or divide by 100 (or write the sign: 37 %)."
             )
         return "count"
     if (labels <= 1).all() and (not whole.all() or (metadata.sizes == 1).all()):
         return "proportion"
     if whole.all():
+        if (labels < 0).any():
+            raise ValueError(
+                f"{where}: bag {metadata.bag_names[int(labels.argmin())]!r} has the label {labels.min():g}; a "
+                f"proportion or a count is at least 0. If noise was added, say which: `noise`."
+            )
         raise ValueError(
-            f"{where} has only 0 and 1, which may be counts or proportions. Say --label-kind count or "
-            f"--label-kind proportion."
+            f"{where} has only {' and '.join(f'{value:g}' for value in np.unique(labels))}, which may be counts or "
+            f"proportions. Say `label_kind='count'` or `label_kind='proportion'`."
         )
     return "proportion"  # which says what is wrong with it
 

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kofn.bags import Bags
-from kofn.counts import CountDistribution
+from kofn.estimators import PUClassifier
+from kofn.estimators._measures import count_summaries, scores_of
 from kofn.estimators._mil_classifier import ATTENTION
-from kofn.tables._reading import encode_table, read_metadata
+from kofn.tables._evaluate_table import labels_as_trained
+from kofn.tables._reading import encode_table
 from kofn.tables._table_file import TableFile
 from kofn.tables._table_model import TableModel
 from kofn.tables._writing import check_output, write_table
 
-LEVEL = 0.9
-
 
 def predict_rows(
-    model: TableModel, data: str | os.PathLike[str], output: str | os.PathLike[str], *, keep: str | None = None
+    model: TableModel,
+    data: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    keep: str | None = None,
+    posterior: bool = False,
 ) -> int:
     """Write each row's probability to be positive, in the order of the rows; returns how many there are.
 
@@ -31,66 +35,92 @@ def predict_rows(
         data: a table with its columns.
         output: CSV or Parquet, by extension.
         keep: columns of the data to repeat before the probability, with commas.
+        posterior: write P(positive | the label of the row's bag) too, as the column posterior. The data need the bags
+            and labels of training, under their names. Of a bag whose count is known it sums to that count.
+
+    Raises:
+        FileNotFoundError, ValueError: bad input; a kept column of the name of one that is written.
     """
     check_output(output)
     file = TableFile(data)
     file.require_columns(*model.columns.names)
     kept = [] if keep is None else file.parse_columns(keep)
+    _require_other_names(file, kept, ["probability", *(["posterior"] if posterior else [])])
+    given = _posterior(model, file) if posterior else None
 
     def chunks() -> Iterator[dict[str, Any]]:
+        at = 0
         for logits, other_columns in model.scores(file, other_columns=kept):
-            yield {**other_columns, "probability": torch.sigmoid(torch.from_numpy(logits)).numpy()}
+            told = {} if given is None else {"posterior": given[at : at + len(logits)]}
+            at += len(logits)
+            yield {**other_columns, "probability": torch.sigmoid(torch.from_numpy(logits)).numpy(), **told}
 
     return write_table(output, chunks())
 
 
-def predict_bags(model: TableModel, data: str | os.PathLike[str], output: str | os.PathLike[str], *, bag: str) -> int:
+def predict_bags(
+    model: TableModel,
+    data: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    bag: str,
+    copies: str | None = None,
+) -> int:
     """Write the distribution of each bag's count in numbers, in the order in which bags first appear; returns how many.
 
     Args:
         model: the model.
         data: a table with its columns and one of bags.
         output: CSV or Parquet, by extension.
-        bag: the column of bags.
+        bag: the column of bags, or several with commas; they are repeated before the numbers.
+        copies: the column that says how many instances a row stands for; by default that of training.
+
+    Raises:
+        FileNotFoundError, ValueError: bad input; a column of bags of the name of one that is written.
     """
     check_output(output)
     file = TableFile(data)
-    file.require_columns(bag, *model.columns.names)
-    metadata = read_metadata(file, bag)
-    bags = Bags.from_ids(metadata.bag_of)
-    names = {bag: np.array(metadata.bag_names, dtype=object)}
-    if model.estimator.loss in ATTENTION:  # it has no distribution of counts
-        table = encode_table(file, model.columns, rows=metadata.rows)
-        positive = model.estimator.predict_bag_proba(table, metadata.bag_of)[:, 1]
+    named = file.parse_columns(bag)
+    attention = model.estimator.loss in ATTENTION  # which has no distribution of counts
+    written = ["size", "at_least_one"] if attention else ["size", "mean", "low", "high", "at_least_one"]
+    _require_other_names(file, named, written)
+    metadata = model.metadata(file, bag=bag, copies=copies)
+    bags = metadata.bags()
+    names = dict(zip(named, _columns(metadata.bag_names, len(named)), strict=True))
+    if attention:
+        _, scores = scores_of(model.estimator, encode_table(file, model.columns, rows=metadata.rows), bags)
+        positive = torch.sigmoid(torch.as_tensor(scores)).numpy()
         return write_table(output, [names | {"size": metadata.sizes, "at_least_one": positive}])
     logits = np.concatenate([part for part, _ in model.scores(file)])
     return write_table(output, [names | count_summaries(torch.from_numpy(logits)[bags.index], bags.offsets)])
 
 
-def count_summaries(logits: torch.Tensor, offsets: torch.Tensor) -> dict[str, NDArray[Any]]:
-    """The distribution of each bag's count in numbers.
+def _posterior(model: TableModel, file: TableFile) -> NDArray[np.float64]:
+    """P(positive | the label of the row's bag) of all rows."""
+    estimator = model.estimator
+    if isinstance(estimator, PUClassifier) or estimator.loss in ATTENTION:
+        kind = "positive and unlabelled rows" if isinstance(estimator, PUClassifier) else "attention"
+        raise ValueError(
+            f"`posterior` needs labels of bags and a distribution of their counts; a model of {kind} has none."
+        )
+    metadata = model.metadata(file, bag=model.bag, labels=model.labels)
+    y = labels_as_trained(model, metadata, model.labels, file)
+    table = encode_table(file, model.columns, rows=metadata.rows)
+    given: NDArray[np.float64] = estimator.posterior_proba(table, y, metadata.bag_of, metadata.copies)[:, 1]
+    return given
 
-    Args:
-        logits: (m,) float64 log-odds of instances, one bag after the other.
-        offsets: (b + 1,) of the bags.
 
-    Returns:
-        Arrays (b,): size; mean; low and high, the central interval that holds the count with probability 0.9 or more
-        (`kofn.CountDistribution.interval`); at_least_one, P(S >= 1).
+def _columns(names: list[Any], many: int) -> list[NDArray[Any]]:
+    """A column for each part of the bags' names, which are tuples where there are several."""
+    parts = [names] if many == 1 else zip(*names, strict=True)
+    return [np.array(list(part), dtype=object) for part in parts]
 
-    Examples:
-        >>> import torch
-        >>> from kofn.tables import count_summaries
-        >>> found = count_summaries(torch.zeros(4).double(), torch.tensor([0, 4]))
-        >>> {name: values.tolist() for name, values in found.items()}
-        {'size': [4], 'mean': [2.0], 'low': [0], 'high': [4], 'at_least_one': [0.9375]}
-    """
-    dist = CountDistribution(logits, offsets=offsets)
-    low, high = dist.interval(LEVEL)
-    return {
-        "size": dist.sizes.numpy(),
-        "mean": dist.mean.numpy(),
-        "low": low.numpy(),
-        "high": high.numpy(),
-        "at_least_one": dist.log_prob_between(1, None).exp().numpy(),
-    }
+
+def _require_other_names(file: TableFile, repeated: Sequence[str], written: Sequence[str]) -> None:
+    """Require that no column of the data has the name of a column that is written beside it."""
+    for name in repeated:
+        if name in written:
+            raise ValueError(
+                f"{file.path}: column {name!r} cannot be repeated beside {', '.join(written)}: one of them would be "
+                f"lost. Rename it."
+            )

@@ -11,8 +11,7 @@ from kofn import _require
 from kofn.estimators._columns import EncodedTable
 from kofn.tables._evaluate_table import labels_as_trained
 from kofn.tables._label_columns import Column, binary
-from kofn.tables._measures import MEASURE_NAMES
-from kofn.tables._reading import read_metadata
+from kofn.tables._reading import feature_chunks
 from kofn.tables._table_file import TableFile
 from kofn.tables._table_model import TableModel
 
@@ -43,29 +42,26 @@ def report_table(
     Raises:
         FileNotFoundError, ValueError: bad input, which the message names with its file and column.
     """
-    from kofn.report import Metric, Report, report_of  # and with it jinja2, which no other command needs
+    from kofn.report import Report, metrics_of, report_of  # and with it jinja2, which no other command needs
 
     training_data = model.data
     trained = f"{training_data['file']}: {training_data['rows']:,} rows" + (
         f" in {training_data['bags']:,} bags" if training_data.get("bags") else ""
     )
-    facts = [("Trained on", trained), ("Columns", ", ".join(model.columns.names))]
+    facts = [("Trained on", trained), ("Columns", _some(model.columns.names))]
     estimator = model.estimator
     if data is None:
-        where = str(model.validation.get("on", "training data"))
-        metrics = [
-            Metric(words[0].upper() + words[1:], float(model.validation[name]), f"On {where}.")
-            for name, words in MEASURE_NAMES.items()
-            if name in model.validation
-        ]
+        facts.append(("Measured on", str(model.validation.get("on", "training data"))))
         heading = title or f"{type(estimator).__name__}: what was learned"
+        metrics = metrics_of(model.validation)
         return Report(heading, model.task, facts, metrics, estimator.history_, estimator.best_step_)
     file = TableFile(data)
-    bag = model.bag if model.bag in file.columns else None
-    labels = model.labels if set(model.labels) <= set(file.columns) else []
-    file.require_columns(*model.columns.names, *([] if truth is None else [truth]))
-    metadata = read_metadata(file, bag, [*labels, *([] if truth is None else [truth])])
-    y = labels_as_trained(model, metadata, labels, file) if labels and (bag or model.task == "pu") else None
+    there = set(file.columns)
+    bag = model.bag if model.bag is not None and set(file.split_names(model.bag)) <= there else None
+    labels = model.labels if set(model.labels) <= there and (bag or model.task == "pu") else []
+    of_truth = [] if truth is None else [truth]
+    metadata = model.metadata(file, bag=bag, labels=[*labels, *of_truth])
+    y = labels_as_trained(model, metadata, labels, file) if labels else None
     classes = None if truth is None else binary(metadata.columns[truth], Column(file.path, truth), positive=positive)
     rows = _first_bags(metadata.bag_of, metadata.rows)
     scope = (
@@ -74,21 +70,24 @@ def report_table(
         else f"{data}: the first {rows.sum():,} of {metadata.rows:,} rows"
     )
     encoded, shown = _read(model, file, rows)
-    names = (
-        None
-        if metadata.bag_of is None
-        else np.array([str(name) for name in metadata.bag_names], object)[metadata.bag_of[rows]]
-    )
+    bags = None if metadata.bag_of is None else metadata.bag_of[rows]
+    names = [name if isinstance(name, str) else ", ".join(map(str, np.atleast_1d(name))) for name in metadata.bag_names]
     return report_of(
         estimator,
         encoded,
         None if y is None else y[rows],
-        names,
+        None if bags is None else np.array(names, object)[bags],
+        copies=None if metadata.copies is None else metadata.copies[rows],
         truth=None if classes is None else classes[rows],
         table=shown,
         title=title,
         facts=[*facts, ("Looked at", scope)],
     )
+
+
+def _some(names: list[str]) -> str:
+    """The first names: a page has no room for thousands."""
+    return ", ".join(names[:100]) + (f" and {len(names) - 100:,} more" if len(names) > 100 else "")
 
 
 def _first_bags(bag_of: Any, rows: int) -> Any:
@@ -102,9 +101,10 @@ def _first_bags(bag_of: Any, rows: int) -> Any:
 def _read(model: TableModel, file: TableFile, rows: Any) -> tuple[EncodedTable, Any]:
     """The encoded rows of a mask, and the same rows as they stand in the table."""
     pandas = _require.package("pandas", extra="train")
-    parts, at = [], 0
-    for frame in file.chunks(model.columns.names, text=list(model.columns.categories)):
-        parts.append(frame[rows[at : at + len(frame)]])
+    encoded, shown, at = [], [], 0
+    for chunk, frame in feature_chunks(file, model.columns):
+        kept = rows[at : at + len(frame)]
+        encoded.append(chunk.values[kept])
+        shown.append(frame[kept])
         at += len(frame)
-    table = pandas.concat(parts, ignore_index=True)
-    return EncodedTable(model.columns(table), model.columns), table
+    return EncodedTable(np.concatenate(encoded), model.columns), pandas.concat(shown, ignore_index=True)

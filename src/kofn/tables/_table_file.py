@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import os
+import zlib
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 from kofn import _require
 from kofn.estimators._columns import NotNumbersError
+from kofn.tables._formula_text import is_guarded, unguarded, unguarded_column
 
 CHUNK = 65536  # rows in memory beside the encoded matrix
 GUESS = 10000  # rows of a CSV from which the types of its columns are first guessed
@@ -31,7 +34,7 @@ class TableFile:
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: another extension; an empty or broken file; a CSV without commas.
+        ValueError: another extension; an empty or broken file; a CSV without commas; two columns of one name.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -44,6 +47,9 @@ class TableFile:
         if not self.path.stat().st_size:
             raise ValueError(f"{self.path} is empty. It needs a header and rows.")
         self.columns = self._columns()
+        twice = [name for name, times in Counter(self.columns).items() if times > 1]
+        if twice:
+            raise ValueError(f"{self.path} has two columns named {twice[0]!r}. Rename one of them.")
         other = next((sign for sign in ";\t|" if self.separator == "," and sign in "".join(self.columns[:1])), None)
         if other is not None and len(self.columns) == 1:
             raise ValueError(
@@ -62,9 +68,13 @@ class TableFile:
                 cure = f"Did you mean {close[0]!r}?" if close else "Check the name."
                 raise ValueError(f"{self.path} has no column {name!r}. {cure} Its columns are: {shown}.")
 
+    def split_names(self, text: str) -> list[str]:
+        """Names from a list with commas; a column whose own name has a comma is itself."""
+        return [text] if text in self.columns else [name.strip() for name in text.split(",") if name.strip()]
+
     def parse_columns(self, text: str) -> list[str]:
-        """Columns from a list with commas; a column whose own name has a comma is itself."""
-        names = [text] if text in self.columns else [name.strip() for name in text.split(",") if name.strip()]
+        """The columns of a list with commas, all of which must be there."""
+        names = self.split_names(text) or [text]  # of no name at all it says that there is no such column
         self.require_columns(*names)
         return names
 
@@ -74,7 +84,9 @@ class TableFile:
             return set()
         with self._readable():
             head = next(self._csv(columns, (), GUESS), None)
-        return {name for name in columns if head is not None and len(head) and head[name].dtype.kind not in "iuf"}
+        if head is None or not len(head):
+            return set()
+        return {name for name, dtype in head.dtypes.items() if dtype.kind not in "iuf"}
 
     def chunks(self, columns: Sequence[str], *, text: Collection[str] = (), rows: int = CHUNK) -> Iterator[Any]:
         """The rows as DataFrames of these columns, some rows at a time.
@@ -91,8 +103,10 @@ class TableFile:
         some = False
         with self._readable():
             for frame in self._parquet(columns, rows) if self.separator is None else self._csv(columns, text, rows):
-                some = some or len(frame) > 0
-                if self.separator is not None and len(frame):
+                if not len(frame):  # its columns have no type yet
+                    continue
+                some = True
+                if self.separator is not None:
                     _all_numbers(frame, [name for name in columns if name not in text])
                 yield frame
         if not some:
@@ -103,21 +117,33 @@ class TableFile:
             if self.separator is None:
                 return list(_require.package("pyarrow.parquet", extra="train").read_schema(self.path).names)
             pandas = _require.package("pandas", extra="train")
-            return list(pandas.read_csv(self.path, sep=self.separator, nrows=0).columns)
+            # As a row, since pandas would give two columns of one name two names.
+            options = {"header": None, "dtype": str, "keep_default_na": False}
+            header = pandas.read_csv(self.path, sep=self.separator, nrows=1, **options).iloc[0]
+            return [unguarded(name) or f"Unnamed: {place}" for place, name in enumerate(header.tolist())]
 
     def _parquet(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         # Without pre-buffering, which would hold the whole file; buffers of one row group are enough.
-        with _require.package("pyarrow.parquet", extra="train").ParquetFile(self.path, pre_buffer=False) as file:
+        options = {"pre_buffer": False, "page_checksum_verification": True}
+        with _require.package("pyarrow.parquet", extra="train").ParquetFile(self.path, **options) as file:
+            seen = 0
             for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
+                batch.validate(full=True)
+                seen += len(batch)
                 yield batch.to_pandas()[list(columns)]
+            if seen != file.metadata.num_rows:
+                raise ValueError(f"it has {seen} rows and says that it has {file.metadata.num_rows}")
 
     def _csv(self, columns: Sequence[str], text: Collection[str], rows: int) -> Iterator[Any]:
         pandas = _require.package("pandas", extra="train")
+        as_text = [name for name in columns if name in set(text)]
         # No `usecols`: with it pandas cuts rows with too many fields in silence. The others are gone with their chunk.
         reader = pandas.read_csv(
             self.path,
             sep=self.separator,
-            dtype={name: str for name in columns if name in text},
+            header=0,
+            names=self.columns,
+            dtype=dict.fromkeys(as_text, str),
             chunksize=rows,
             low_memory=False,  # one type for a column in a chunk
         )
@@ -125,21 +151,29 @@ class TableFile:
             for frame in reader:
                 if not isinstance(frame.index, pandas.RangeIndex):  # pandas would take the first fields for names
                     raise ValueError("rows have more fields than the header has names")
-                yield frame[list(columns)]
+                kept = frame[list(columns)]
+                yield kept.assign(**{name: unguarded_column(kept[name]) for name in as_text if is_guarded(kept[name])})
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """Errors of the parsers name the file and the cure."""
+        """Errors of the parsers name the file and the cure, whatever a damaged file makes them raise."""
         try:
             yield
-        except (NotNumbersError, FileNotFoundError):
+        except (NotNumbersError, FileNotFoundError, ImportError):
             raise
         except UnicodeDecodeError as error:
+            if self.separator is None:
+                raise ValueError(f"{self.path} cannot be read as Parquet: {error}. Check the file.") from error
             raise ValueError(
                 f"{self.path} must be text in UTF-8; byte {error.start} is not. Convert it once, of a Windows program "
                 f"most likely so: iconv -f WINDOWS-1252 -t UTF-8 {self.path} > converted.csv"
             ) from None
-        except (ValueError, OSError) as error:
+        except (EOFError, zlib.error) as error:
+            raise ValueError(
+                f"{self.path} is cut off or damaged: {error}. Copy or download it again, and test it: gzip -t "
+                f"{self.path}"
+            ) from error
+        except Exception as error:
             kind = "Parquet" if self.separator is None else "CSV"
             reason = " ".join(str(error).split()).rstrip(".")
             raise ValueError(f"{self.path} cannot be read as {kind}: {reason}. Check the file.") from error
@@ -147,8 +181,9 @@ class TableFile:
 
 def _all_numbers(frame: Any, columns: Sequence[str]) -> None:
     # Truth values are text too: True and TRUE are one truth value, and would be two categories where one is missing.
+    kinds = dict(zip(frame.columns, (dtype.kind for dtype in frame.dtypes), strict=True))
     for name in columns:
-        if frame[name].dtype.kind not in "iuf":
+        if kinds[name] not in "iuf":
             raise NotNumbersError(name)
 
 

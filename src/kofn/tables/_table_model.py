@@ -15,7 +15,7 @@ from kofn._model_file import require_replaceable
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._columns import Columns
 from kofn.estimators._saving import load, save
-from kofn.tables._reading import naming_file
+from kofn.tables._reading import RowMetadata, feature_chunks, read_metadata
 from kofn.tables._table_file import TableFile
 
 Task = Literal["llp", "mil", "pu"]
@@ -34,9 +34,10 @@ class TableModel:
     Attributes:
         estimator: `LLPClassifier`, `MILClassifier` or `PUClassifier`, fitted.
         task: "llp", "mil" or "pu".
-        bag: name of the column of bags; None for "pu".
+        bag: name of the column of bags, or several with commas; None for "pu".
         labels: names of the columns of labels, two for intervals.
         positive: the label's value that means positive, if it is not 1, true or yes.
+        copies: name of the column that says how many instances a row stands for, if there is one.
         data: facts about the training data: file, rows, bags, columns.
         validation: measures on the held-out bags, or on all if none were held out; see "on".
         seconds: that training took.
@@ -47,6 +48,7 @@ class TableModel:
     bag: str | None
     labels: list[str]
     positive: str | None = None
+    copies: str | None = None
     data: dict[str, Any] = field(default_factory=dict)
     validation: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
@@ -61,6 +63,7 @@ class TableModel:
             "bag": self.bag,
             "labels": list(self.labels),
             "positive": self.positive,
+            "copies": self.copies,
             "data": self.data,
             "validation": self.validation,
             "seconds": self.seconds,
@@ -100,11 +103,16 @@ class TableModel:
         Raises:
             ValueError: a column that is missing or of another kind.
         """
-        file.require_columns(*self.columns.names)
-        names = list(dict.fromkeys([*self.columns.names, *other_columns]))
-        with naming_file(file):
-            for frame in file.chunks(names, text=set(names) - set(self.columns.numeric)):
-                yield self.estimator.decision_function(frame[self.columns.names]), frame[list(other_columns)]
+        for chunk, frame in feature_chunks(file, self.columns, others=other_columns):
+            yield self.estimator.decision_function(chunk), frame[list(other_columns)]
+
+    def metadata(
+        self, file: TableFile, *, bag: str | None, labels: Sequence[str] = (), copies: str | None = None
+    ) -> RowMetadata:
+        """Bags and labels of a table, and how many instances its rows stand for: by default as in training."""
+        counted = copies or self.copies
+        file.require_columns(*self.columns.names, *labels, *([] if counted is None else [counted]))
+        return read_metadata(file, bag, labels, copies=counted)
 
 
 def check_model_target(path: str | os.PathLike[str]) -> None:

@@ -14,6 +14,7 @@ from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._columns import EncodedTable
 from kofn.tables._label_columns import Column, bag_values, binary, count_labels
 from kofn.tables._reading import RowMetadata, encode_table, learn_columns, read_metadata
+from kofn.tables._suspicions import warn_of_missing_header, warn_of_truth
 from kofn.tables._table_file import TableFile
 
 Estimator = LLPClassifier | MILClassifier | PUClassifier
@@ -37,11 +38,14 @@ class TrainingTable:
     labels: list[str]
     label: str | None
 
-    def fit(self, estimator: Any, rows: Any = slice(None)) -> Any:
-        """Fit an estimator to some rows, by default to all."""
-        if self.metadata.bag_of is None:
-            return estimator.fit(self.encoded[rows], self.y[rows])
-        return estimator.fit(self.encoded[rows], self.y[rows], groups=self.metadata.bag_of[rows])
+    def arguments(self, rows: Any = slice(None)) -> dict[str, Any]:
+        """What an estimator's `fit` takes, of some rows; by default of all."""
+        found = {"X": self.encoded[rows], "y": self.y[rows]}
+        if self.metadata.bag_of is not None:
+            found["groups"] = self.metadata.bag_of[rows]
+        if self.metadata.copies is not None:
+            found["copies"] = self.metadata.copies[rows]
+        return found
 
 
 def read_training_table(
@@ -50,6 +54,7 @@ def read_training_table(
     *,
     label: str,
     bag: str | None = None,
+    copies: str | None = None,
     features: str | None = None,
     drop: Sequence[str] = (),
     label_kind: str | None = None,
@@ -63,32 +68,55 @@ def read_training_table(
     """
     file = TableFile(path)
     labels = file.parse_columns(label)
-    if bag is not None:
-        file.require_columns(bag)
-    names = _features(file, features, drop, [*labels, *([] if bag is None else [bag])])
+    of_bag = [] if bag is None else file.parse_columns(bag)
+    taken = {"bag": of_bag, "label": labels, "copies": [] if copies is None else [copies]}
+    file.require_columns(*taken["copies"])
+    _require_different(file, taken)
+    if copies is not None and not isinstance(estimator, LLPClassifier):
+        raise ValueError("`copies` goes with proportions and counts (LLP): other labels do not tell them apart.")
+    names = _features(file, features, drop, [name for chosen in taken.values() for name in chosen])
+    warn_of_missing_header(file)
     on_stage("reading bags and labels")
-    metadata = read_metadata(file, bag, labels)
+    metadata = read_metadata(file, bag, labels, copies=copies)
     if isinstance(estimator, LLPClassifier):
         noise, rounding = estimator.noise, estimator.rounding
         y, kind = count_labels(metadata, labels, file.path, kind=label_kind, noise=noise, rounding=rounding)
     else:
         y, kind = class_labels(estimator, metadata, labels, file, positive), None
+        if isinstance(estimator, PUClassifier):
+            _require_both(y, Column(file.path, labels[0]))
     on_stage(f"looking at {len(names)} columns")
     columns = learn_columns(file, names, max_categories=max_categories)
     on_stage(f"reading {metadata.rows:,} rows")
-    return TrainingTable(encode_table(file, columns, rows=metadata.rows), y, metadata, labels, kind)
+    table = TrainingTable(encode_table(file, columns, rows=metadata.rows), y, metadata, labels, kind)
+    if not isinstance(estimator, PUClassifier):
+        warn_of_truth(table.encoded, _counts(table, estimator), metadata.bags(), file)
+    return table
+
+
+def _require_different(file: TableFile, taken: dict[str, list[str]]) -> None:
+    """Require that no column is two things at once."""
+    owner: dict[str, str] = {}
+    for role, names in taken.items():
+        for name in names:
+            if name in owner:
+                what = f"twice in `{role}`" if owner[name] == role else f"both `{owner[name]}` and `{role}`"
+                raise ValueError(f"{file.path}: column {name!r} is named {what}. Name different columns.")
+            owner[name] = role
 
 
 def _features(file: TableFile, features: str | None, drop: Sequence[str], taken: Sequence[str]) -> list[str]:
-    """Columns to learn from: never a bag or a label."""
+    """Columns to learn from: never a bag, a label or copies."""
     dropped = {name for entry in drop for name in file.parse_columns(entry)}
     if features is not None:
         chosen = file.parse_columns(features)
         for name in chosen:
             if name in taken:
-                raise ValueError(f"{file.path}: column {name!r} is the bag or the label, so it cannot be a feature.")
+                raise ValueError(
+                    f"{file.path}: column {name!r} is the bag, the label or the copies, so it cannot be a feature."
+                )
     else:
-        chosen = [name for name in file.columns if name not in taken]
+        chosen = [name for name in file.columns if name not in set(taken)]
     columns = [name for name in chosen if name not in dropped]
     if not columns:
         raise ValueError(f"{file.path} has no column to learn from: all are bags, labels or dropped.")
@@ -100,15 +128,30 @@ def class_labels(
 ) -> NDArray[np.int64]:
     """Labels 0 and 1 of MIL, the same on all rows of a bag, or of PU, where a missing label is none."""
     if len(labels) != 1:
-        raise ValueError(f"--label must name one column; got {', '.join(labels)}.")
+        raise ValueError(f"`label` must name one column; got {', '.join(labels)}.")
     where = Column(file.path, labels[0])
     of_bags = isinstance(estimator, MILClassifier)
     y = binary(metadata.columns[labels[0]], where, positive=positive, missing=not of_bags)
     if of_bags:
         bag_values(y, metadata, where)
-    elif y.all() or not y.any():
+    return y
+
+
+def _require_both(y: NDArray[np.int64], where: Column) -> None:
+    """Require labelled and unlabelled rows to learn from."""
+    if y.all() or not y.any():
         raise ValueError(
             f"{where} must have labelled positives (1) and unlabelled rows (0, -1 or empty); all {len(y)} rows are "
-            f"{'labelled' if y.all() else 'unlabelled'}. Check the column, or say --positive VALUE."
+            f"{'labelled' if y.all() else 'unlabelled'}. Check the column, or say which value means labelled: "
+            f"`positive`."
         )
-    return y
+
+
+def _counts(table: TrainingTable, estimator: Estimator) -> NDArray[np.float64] | None:
+    """The number of positives in each bag as labels tell it; infinite where they say "at least one"."""
+    labels = table.y[table.metadata.first_rows].astype(np.float64)
+    if isinstance(estimator, MILClassifier):
+        return np.where(labels == 1, np.inf, 0.0)
+    if table.label == "interval" or estimator.noise is not None:
+        return None
+    return labels if table.label == "count" else np.round(labels * table.metadata.sizes)

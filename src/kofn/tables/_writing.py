@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from kofn import _require
 from kofn._atomic_write import atomic_write
+from kofn.tables._formula_text import guarded_frame
 from kofn.tables._table_file import separator
+from kofn.tables._table_warning import TableWarning
 
 
 def check_output(path: str | os.PathLike[str]) -> Path:
@@ -38,7 +41,8 @@ def check_output(path: str | os.PathLike[str]) -> Path:
 def write_table(path: str | os.PathLike[str], chunks: Iterable[Mapping[str, Any]]) -> int:
     """Write chunks of columns as CSV or Parquet, by the extension; returns the number of rows.
 
-    All is written to a hidden file beside `path`, which then takes its place: an error leaves what was there.
+    All is written to a hidden file beside `path`, which then takes its place: an error leaves what was there. Text that
+    a spreadsheet would run as a formula gets an apostrophe in CSV, which `TableFile` takes away again, and a warning.
 
     Args:
         path: the file.
@@ -53,9 +57,19 @@ def write_table(path: str | os.PathLike[str], chunks: Iterable[Mapping[str, Any]
         if delimiter is None:
             rows = _parquet(part, frames)
         else:
+            guards = 0
             for frame in frames:
-                frame.to_csv(part, mode="a", sep=delimiter, index=False, header=not rows)
-                rows += len(frame)
+                safe, changed = guarded_frame(frame)
+                safe.to_csv(part, mode="a", sep=delimiter, index=False, header=not rows)
+                rows, guards = rows + len(frame), guards + changed
+            if guards:
+                warnings.warn(
+                    f"{target}: {guards:,} texts begin with =, +, - or @, which a spreadsheet would run as a formula; "
+                    f"they are written with an apostrophe before. kofn reads them without it; Parquet has them as "
+                    f"they are.",
+                    TableWarning,
+                    stacklevel=2,
+                )
     return rows
 
 
@@ -66,7 +80,7 @@ def _parquet(path: Path, frames: Iterable[Any]) -> int:
         for frame in frames:
             schema = None if writer is None else writer.schema
             table = arrow.Table.from_pandas(frame, schema=schema, preserve_index=False)
-            writer = writer or parquet.ParquetWriter(path, table.schema)
+            writer = writer or parquet.ParquetWriter(path, table.schema, write_page_checksum=True)
             writer.write_table(table)
             rows += len(frame)
     finally:

@@ -53,8 +53,9 @@ def from_proportions(
             raise ValueError(
                 f"a proportion must be a whole count of its bag: {_named(bag, names)} has {_at(sizes, bag):g} "
                 f"instances and the proportion {_at(proportions, bag):g}, which would be {_at(exact, bag):g} "
-                f"positives. If proportions were rounded when published, say rounding='nearest' or 'spread'; if a "
-                f"split cut the bag in two, keep bags whole (GroupKFold)."
+                f"positives. Are instances of the bag missing? A cut file, a filter or a split leaves half a bag with "
+                f"the proportion of the whole: keep bags whole (GroupKFold). Only if proportions were rounded when "
+                f"published, say `rounding='nearest'` or `rounding='spread'`."
             )
     return Exactly(exact.round().long())
 
@@ -124,8 +125,7 @@ def from_counts(counts: Tensor, sizes: Tensor, *, names: Sequence[Any] | None = 
     if bag is not None:
         raise ValueError(
             f"a count must be a whole number from 0 to the size of its bag: {_named(bag, names)} has "
-            f"{_at(sizes, bag):g} instances and the count {_at(counts, bag):g}. Check that counts and bags belong "
-            f"together; proportions and percentages are no counts."
+            f"{_at(sizes, bag):g} instances and the count {_at(counts, bag):g}. {_cure(counts, sizes)}"
         )
     return Exactly(counts.long())
 
@@ -159,6 +159,16 @@ def from_bounds(bounds: Tensor, sizes: Tensor, *, names: Sequence[Any] | None = 
             f"has {_at(sizes, bag):g} instances and the bounds {_at(low, bag):g} and {_at(high, bag):g}."
         )
     return Between(low.long(), high.long())
+
+
+def _cure(counts: Tensor, sizes: Tensor) -> str:
+    """What to do about counts that are not whole, or do not fit their bags."""
+    if bool((counts > sizes).any()):
+        return (
+            "If a row stands for several instances, say how many: `copies`. Else check that counts and bags belong "
+            "together, and that no instances are missing; percentages are no counts."
+        )
+    return "Check that counts and bags belong together; proportions and percentages are no counts."
 
 
 def _first(wrong: Tensor) -> int | None:

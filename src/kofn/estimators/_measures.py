@@ -1,0 +1,249 @@
+"""How good a fitted model is: each measure computed, named and explained here, and only formatted elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kofn import metrics
+from kofn.bags import Bags
+from kofn.counts import CountDistribution
+from kofn.estimators._baselines import losses_without_features
+from kofn.estimators._llp_classifier import LLPClassifier
+from kofn.estimators._mil_classifier import ATTENTION, MILClassifier
+from kofn.estimators._pu_classifier import PUClassifier
+
+Array = NDArray[Any]
+LEVEL = 0.9  # of the central interval of a count
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a measure is called and what it says.
+
+    Attributes:
+        name: as the field calls it.
+        meaning: one sentence for a reader who does not know the name.
+        percent: whether it is a share, shown as 93 % where there is room.
+    """
+
+    name: str
+    meaning: str
+    percent: bool = False
+
+
+# In the order in which they are shown. The keys are those of `measure`, and of JSON.
+MEASURES: Mapping[str, Measure] = {
+    "log_likelihood": Measure(
+        "Log-likelihood of a bag's label", "Mean log-probability of the labels; higher is better."
+    ),
+    "log_likelihood_baseline": Measure(
+        "Log-likelihood, baseline without features", "The same if every instance had the overall share."
+    ),
+    "expected_count_error": Measure(
+        "Mean absolute count error", "Mean distance of the expected from the known count of a bag."
+    ),
+    "expected_count_error_baseline": Measure(
+        "Mean absolute count error, baseline", "The same if every instance had the overall share."
+    ),
+    "distance_to_observed": Measure(
+        "Mean distance to the noisy counts", "Mean distance of the expected count of a bag from its noisy label."
+    ),
+    "expected_count_in_interval": Measure(
+        "Expected counts within the bounds", "Share of bags whose expected count lies within the bounds.", percent=True
+    ),
+    "interval_coverage": Measure(
+        "Coverage of 90 % intervals",
+        "Share of bags whose count lies in the central 90\u00a0% interval; whole counts make it wider.",
+        percent=True,
+    ),
+    "calibration_error": Measure(
+        "Calibration error", "Largest distance between the level of an interval of the count and its coverage."
+    ),
+    "bag_accuracy": Measure("Bag accuracy", "Share of bags whose label is predicted.", percent=True),
+    "bag_auc": Measure("Bag AUC", "How often a positive bag scores above a negative one.", percent=True),
+    "mixture": Measure("Mixture", "The share of positives among the unlabelled that was trained with.", percent=True),
+    "mean_probability": Measure(
+        "Mean probability",
+        "Expected share of positives among the unlabelled; the mixture, if all is well.",
+        percent=True,
+    ),
+    "predicted_positive_share": Measure("Predicted positive", "Share of instances predicted positive.", percent=True),
+    "positive_share": Measure("Truly positive", "Share of instances that are positive.", percent=True),
+    "recall": Measure("Recall of labelled positives", "Share of labelled positives predicted positive.", percent=True),
+    "accuracy": Measure("Accuracy", "Share of instances whose class is predicted.", percent=True),
+    "balanced_accuracy": Measure("Balanced accuracy", "Mean of the accuracies of both classes.", percent=True),
+    "auc": Measure("AUC", "How often a positive instance scores above a negative one.", percent=True),
+    "f1": Measure("F1 score", "Harmonic mean of precision and recall."),
+    "log_loss": Measure("Log loss", "Mean of -log P(true class) of an instance; lower is better."),
+}
+
+
+def measure(
+    estimator: Any,
+    logits: Array | None,
+    *,
+    y: Array | None = None,
+    bags: Bags | None = None,
+    truth: Array | None = None,
+    bag_logits: Array | None = None,
+) -> dict[str, float]:
+    """Measures of a fitted estimator by their names, which `MEASURES` explains.
+
+    Args:
+        estimator: fitted.
+        logits: (n,) log-odds of the instances; of training data by models that had not seen them. None for an attention
+            model, if there is no truth.
+        y: (n,) labels as its `fit` takes them, for the measures of its task.
+        bags: which instances lie in which bag, for measures of bags; not needed for PU.
+        truth: (n,) true classes, 0 and 1. With `y` of PU, those of the unlabelled are measured.
+        bag_logits: (b,) log-odds of the bags by an attention model.
+
+    Returns:
+        With `y`, LLP: log_likelihood, log_likelihood_baseline. MIL: bag_accuracy, bag_auc. PU: mixture, and of the
+        unlabelled mean_probability and predicted_positive_share, of the labelled recall. With counts that `truth` or
+        `y` tells: expected_count_error, expected_count_error_baseline, interval_coverage, calibration_error; of bounds
+        expected_count_in_interval, of noisy counts distance_to_observed. With `truth`: accuracy, log_loss,
+        positive_share, predicted_positive_share, auc, balanced_accuracy, f1. What needs both classes is left out where
+        there is one.
+    """
+    found: dict[str, float] = {}
+    judged: Any = slice(None)
+    if isinstance(estimator, PUClassifier):
+        if y is not None and logits is not None:
+            judged = y != estimator.classes_[1]
+            found |= _mixture(estimator, logits[judged], logits[~judged])
+    elif bags is not None:
+        scores = None if logits is None else torch.from_numpy(logits)[bags.index]
+        if isinstance(estimator, LLPClassifier) and y is not None and scores is not None:
+            found |= _likelihood(estimator, scores, y, bags)
+        if bag_logits is None and scores is not None:
+            bag_logits = metrics.bag_scores(scores, offsets=bags.offsets).numpy()
+        if isinstance(estimator, MILClassifier) and y is not None and bag_logits is not None:
+            found |= _bags(estimator, bag_logits, y, bags)
+        if scores is not None and estimator.loss not in ATTENTION:
+            found |= _counts(estimator, scores, y, bags, truth)
+    if truth is not None and logits is not None and len(logits[judged]):
+        found |= _instances(logits[judged], np.asarray(truth, dtype=np.int64)[judged])
+    return {name: found[name] for name in MEASURES if name in found}
+
+
+def scores_of(estimator: Any, X: Any, bags: Bags | None) -> tuple[Array | None, Array | None]:
+    """Log-odds (n,) of instances or, of an attention model, (b,) of bags; the other is None."""
+    if estimator.loss in ATTENTION and bags is not None:
+        return None, estimator.fitted_.bag_logits(estimator._instances(X), bags)
+    return estimator.decision_function(X), None
+
+
+def known_counts(estimator: Any, y: Array | None, bags: Bags, truth: Array | None) -> tuple[Tensor | None, bool]:
+    """What is known of the count of each bag, (b,) float64 or None, and whether it is the count itself."""
+    if truth is not None:
+        return bags.sum(torch.from_numpy(np.asarray(truth, dtype=np.int64))).double(), True
+    if y is None or not isinstance(estimator, LLPClassifier) or estimator.label == "interval":
+        return None, False
+    counts = estimator._statement(y, bags, estimator.classes_)[3]
+    return counts, estimator.noise is None and bool((counts == counts.round()).all())
+
+
+def count_summaries(logits: Tensor, offsets: Tensor) -> dict[str, NDArray[Any]]:
+    """The distribution of each bag's count in numbers.
+
+    Args:
+        logits: (m,) float64 log-odds of instances, one bag after the other.
+        offsets: (b + 1,) of the bags.
+
+    Returns:
+        Arrays (b,): size; mean; low and high, the central interval that holds the count with probability 0.9 or more
+        (`kofn.CountDistribution.interval`); at_least_one, P(S >= 1).
+
+    Examples:
+        >>> import torch
+        >>> from kofn.tables import count_summaries
+        >>> found = count_summaries(torch.zeros(4).double(), torch.tensor([0, 4]))
+        >>> {name: values.tolist() for name, values in found.items()}
+        {'size': [4], 'mean': [2.0], 'low': [0], 'high': [4], 'at_least_one': [0.9375]}
+    """
+    dist = CountDistribution(logits, offsets=offsets)
+    low, high = dist.interval(LEVEL)
+    return {
+        "size": dist.sizes.numpy(),
+        "mean": dist.mean.numpy(),
+        "low": low.numpy(),
+        "high": high.numpy(),
+        "at_least_one": dist.log_prob_between(1, None).exp().numpy(),
+    }
+
+
+def _likelihood(estimator: LLPClassifier, logits: Tensor, y: Array, bags: Bags) -> dict[str, float]:
+    _, stated, objective, counts = estimator._statement(y, bags, estimator.classes_)
+    rate = float(counts.clamp(min=0).minimum(bags.sizes.double()).sum() / bags.sizes.sum())
+    return {
+        "log_likelihood": -float(objective(logits, stated, bags.offsets).mean()),
+        "log_likelihood_baseline": -float(losses_without_features(objective, stated, bags, rate).mean()),
+    }
+
+
+def _counts(estimator: Any, logits: Tensor, y: Array | None, bags: Bags, truth: Array | None) -> dict[str, float]:
+    known, exact = known_counts(estimator, y, bags, truth)
+    expected = CountDistribution(logits, offsets=bags.offsets).mean
+    if known is None:
+        if y is None or not isinstance(estimator, LLPClassifier):
+            return {}
+        stated = estimator._statement(y, bags, estimator.classes_)[1]
+        inside = (expected >= stated[:, 0] - 0.5) & (expected <= stated[:, 1] + 0.5)
+        return {"expected_count_in_interval": float(inside.double().mean())}
+    if isinstance(estimator, LLPClassifier) and estimator.noise is not None and truth is None:
+        return {"distance_to_observed": float((expected - known).abs().mean())}
+    alike = bags.sizes * (known.sum() / bags.sizes.sum())
+    result = {
+        "expected_count_error": float((expected - known).abs().mean()),
+        "expected_count_error_baseline": float((alike - known).abs().mean()),
+    }
+    if exact:
+        low, high = CountDistribution(logits, offsets=bags.offsets).interval(LEVEL)
+        whole = known.long()
+        result["interval_coverage"] = float(((low <= whole) & (whole <= high)).double().mean())
+        result["calibration_error"] = metrics.count_calibration(logits, whole, offsets=bags.offsets).error
+    return result
+
+
+def _bags(estimator: MILClassifier, scores: Array, y: Array, bags: Bags) -> dict[str, float]:
+    labels = estimator._bag_labels(y, bags, len(y)).numpy()
+    result = {"bag_accuracy": metrics.accuracy(labels, scores)}
+    if 0 < labels.sum() < len(labels):
+        result["bag_auc"] = metrics.auc(labels, scores)
+    return result
+
+
+def _mixture(estimator: PUClassifier, unlabelled: Array, labelled: Array) -> dict[str, float]:
+    result = {"mixture": float(estimator.mixture_)}
+    if len(unlabelled):
+        result["predicted_positive_share"] = float((unlabelled > 0).mean())
+        result["mean_probability"] = float(torch.from_numpy(unlabelled).sigmoid().mean())
+    if len(labelled):
+        result["recall"] = float((labelled > 0).mean())
+    return result
+
+
+def _instances(logits: Array, truth: Array) -> dict[str, float]:
+    """Measures of the scores (n,) of instances against their true classes, 0 and 1."""
+    surprise = np.logaddexp(0.0, np.where(truth == 1, -logits, logits))
+    result = {
+        "accuracy": metrics.accuracy(truth, logits),
+        "log_loss": float(surprise.mean()),
+        "positive_share": float(truth.mean()),
+        "predicted_positive_share": float((logits > 0).mean()),
+    }
+    if 0 < truth.sum() < len(truth):
+        result |= {
+            "auc": metrics.auc(truth, logits),
+            "balanced_accuracy": metrics.balanced_accuracy(truth, logits),
+            "f1": metrics.f1(truth, logits),
+        }
+    return result
