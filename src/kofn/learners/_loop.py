@@ -83,6 +83,7 @@ class Loop:
         """The network in evaluation mode with its best weights, the history, and the epoch whose weights these are."""
         modes = [(part, part.training) for part in network.modules()]  # a frozen part stays frozen
         network.to(self.device)
+        self._dtype = next((p.dtype for p in network.parameters()), torch.float32)
         optimizer = self._optimizer(network)
         parallel = DistributedDataParallel(network) if self.processes > 1 else network
         steps = self.options.epochs * self._steps_per_epoch()
@@ -164,7 +165,7 @@ class Loop:
         with torch.no_grad(), self.stream.lent():
             for batch in self._batches(self.valid, 0, shuffle=False, accumulate=1):
                 logits, labels, offsets = self._forward(network, self.valid, batch)
-                losses = self.valid.objective(logits, labels, offsets).double()
+                losses = self.valid.losses_of(logits, labels, offsets).double()
                 weight = weights[batch.items].to(losses.device)
                 weighted = (losses.masked_fill(weight == 0, 0.0) * weight).sum()
                 found = torch.cat([torch.stack([weighted, weight.sum()]), rule.measure(logits, labels, offsets)])
@@ -179,13 +180,13 @@ class Loop:
     def _losses(self, parallel: nn.Module, problem: Problem, batch: Batch) -> Tensor:
         with self.stream.lent():
             logits, labels, offsets = self._forward(parallel, problem, batch)
-        return problem.objective(logits, labels, offsets)
+        return problem.losses_of(logits, labels, offsets)
 
     def _forward(self, network: nn.Module, problem: Problem, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of the instances of some bags, or of the bags from a network that pools; their labels and offsets."""
-        parts = (self.instances[batch.rows], problem.labels[batch.items], batch.offsets)
+        parts = (self.instances.index_select(0, batch.rows), problem.labels[batch.items], batch.offsets)
         x, labels, offsets = (part.to(self.device) for part in parts)
-        x = x.to(next((p.dtype for p in network.parameters()), torch.float32))
+        x = x.to(self._dtype)
         with self._autocast():
             pools = isinstance(getattr(network, "module", network), AttentionMIL)
             logits = network(x, offsets=offsets) if pools else one_logit(network(x), len(x))

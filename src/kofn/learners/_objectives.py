@@ -75,6 +75,10 @@ class CountObjective:
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
         return count_loss(logits, self.target(labels), offsets=offsets, reduction="none")
 
+    def of_rectangle(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The losses (b,) of bags of one size, from logits (b, n)."""
+        return count_loss(logits, self.target(labels), reduction="none")
+
 
 @dataclass(frozen=True)
 class ProportionObjective:

@@ -93,7 +93,13 @@ class Problem:
 
     def losses(self, logits: Tensor) -> Tensor:
         """Losses (b,) of the bags, from logits of the instances (n,)."""
-        return self.objective(self._entries(logits), self.labels, self.bags.offsets)
+        return self.losses_of(self._entries(logits), self.labels, self.bags.offsets)
+
+    def losses_of(self, entries: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
+        """Losses (b,) of some of the bags, from logits of their entries (m,), one bag after the other."""
+        if self._size and isinstance(self.objective, CountObjective):
+            return self.objective.of_rectangle(entries.view(-1, self._size), labels)
+        return self.objective(entries, labels, offsets)
 
     def losses_and_slope(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Losses (b,) of the bags, and the gradient (n,) of their `total` by the logits of the instances, (n,).
@@ -102,8 +108,13 @@ class Problem:
         of a small problem takes; any other by autograd.
         """
         if isinstance(self.objective, CountObjective) and self.objective.target is Exactly:
-            dist = CountDistribution(self._entries(logits), offsets=self.bags.offsets)
+            entries = self._entries(logits)
+            if self._size:
+                dist = CountDistribution(entries.view(-1, self._size))
+            else:
+                dist = CountDistribution(entries, offsets=self.bags.offsets)
             log_probs, slope = dist.log_prob_and_slope(self.labels)
+            slope = slope.view(-1)
             slope = -slope if self.weight is None else -slope * self._entry_weights.to(slope.dtype)
             return -log_probs, slope if self._in_order else torch.zeros_like(logits).index_add(
                 0, self.bags.index, slope
@@ -123,6 +134,12 @@ class Problem:
         """Whether the bags are the instances one after the other, so that nothing need be looked up."""
         index = self.bags.index
         return len(index) == len(self.instances) and torch.equal(index, torch.arange(len(index)))
+
+    @cached_property
+    def _size(self) -> int:
+        """The size of all bags, which then are a rectangle without offsets to be checked and looked up; else 0."""
+        sizes = self.bags.sizes
+        return int(sizes[0]) if len(sizes) and bool((sizes == sizes[0]).all()) else 0
 
     @cached_property
     def _entry_weights(self) -> Tensor:
