@@ -34,7 +34,7 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     model, kept = classifier(task, method, recipe, seed)
     groups = task.bags.bag_of()
     model.fit(rows.instances[kept], task.proportions[groups[kept]], groups=groups[kept])
-    notes = {} if model.best_step_ is None else {"best_epoch": model.best_step_}
+    notes = {} if model.best_step_ is None else {"best_epoch": model.best_step_ - 1}  # records count from 0
     if method == "CL-trees":
         notes = {"rounds": len(model.history_)}
     return Outcome(

@@ -49,7 +49,7 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
         "accuracy": float(np.mean([metrics.accuracy(test.labels[chosen], score[chosen.numpy()]) for score in scores])),
         "accuracy_all": float(np.mean([metrics.accuracy(test.labels, score) for score in scores])),
     }
-    notes = {} if model.best_step_ is None else {"best_epoch": model.best_step_}
+    notes = {} if model.best_step_ is None else {"best_epoch": model.best_step_ - 1}  # records count from 0
     return Outcome(found | notes, model.history_)
 
 
@@ -84,7 +84,7 @@ class LastEpochScores:
 
     def __call__(self, network: nn.Module, entry: Mapping[str, float]) -> None:
         """Score with a network in evaluation mode after an epoch, if it is time."""
-        if entry["epoch"] < self.start:
+        if entry["epoch"] <= self.start:
             return
         with torch.no_grad():
             self.scores.append(torch.cat([network(part) for part in self.images.split(2048)]).double().numpy())

@@ -78,12 +78,16 @@ def fraction(name: str, value: object) -> float:
     return float(value)
 
 
-def number(name: str, value: object, *, low: float) -> None:
-    """Require one finite number, at least `low`."""
+LARGEST_INT = 2**31 - 1  # that C++ below LightGBM and torch takes everywhere
+
+
+def number(name: str, value: object, *, low: float, high: float = float("inf")) -> None:
+    """Require one finite number, at least `low` and at most `high`."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"`{name}` must be a number; got {value!r}.")
-    if not isfinite(value) or float(value) < low:
-        raise ValueError(f"`{name}` must be finite and at least {low:g}; got {value}.")
+    if not isfinite(value) or not low <= float(value) <= high:
+        rule = f"finite and at least {low:g}" if high == float("inf") else f"from {low:g} to {high:g}"
+        raise ValueError(f"`{name}` must be {rule}; got {value}.")
 
 
 def whole_number(name: str, value: object, *, low: int | None = None, high: int | None = None) -> None:
@@ -91,7 +95,8 @@ def whole_number(name: str, value: object, *, low: int | None = None, high: int 
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
     if (low is not None and int(value) < low) or (high is not None and int(value) > high):
-        rule = f"at least {low}" if high is None else f"from {low} to {high}"
+        open_end = high is None or (high == LARGEST_INT and int(value) < high)
+        rule = f"at least {low}" if open_end else f"from {low} to {high}"
         raise ValueError(f"`{name}` must be {rule}; got {value}.")
 
 

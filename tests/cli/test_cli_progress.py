@@ -36,7 +36,7 @@ def test_bar(terminal: bool) -> None:
 
 def test_a_new_stage_starts_anew() -> None:
     bar = Bar(Console(file=io.StringIO()))
-    bar("choosing", 4, 5, {"val_loss": 0.25})
+    bar("choosing", 5, 5, {"val_loss": 0.25})
     assert bar.lines.tasks[0].fields["losses"] == "validation loss 0.2500"
     bar("measuring")
     task = bar.lines.tasks[0]

@@ -109,3 +109,22 @@ def test_comparison_needs_no_more_than_its_fits() -> None:
     assert list(table.methods[0].scores) == [0.9, 0.9, 0.9]
     assert list(table.methods[1].scores) == [None, None, None]
     assert isinstance(Report("", comparison=table), Report)
+
+
+@pytest.mark.parametrize("learner", ["trees", "linear", "network"])
+def test_steps_are_counted_from_one_everywhere(votes: tuple[Path, Path], tmp_path: Path, learner: str) -> None:
+    data, model = votes[0], tmp_path / "m"
+    more = ["--set", "epochs=4"] if learner == "network" else []
+    screen = run(
+        "fit", "llp", data, "--bag", "county", "--label", "share", "--drop", "voted", "--learner", learner, *more,
+        "-o", model,
+    )  # fmt: skip
+    told = json.loads(run("info", model, "--json"))
+    step = {"trees": "round", "linear": "penalty", "network": "epoch"}[learner]
+    assert [entry[step] for entry in told["history"]] == list(range(1, told["steps"] + 1))
+    (kept,) = (line for line in screen.splitlines() if line.endswith("kept"))
+    best = told["history"][told["best_step"] - 1]
+    assert float(kept.split()[0]) == best["l2" if learner == "linear" else step]
+    assert told["validation_loss"] == pytest.approx(best["val_loss"], rel=0.2) or learner == "trees"
+    run("report", model, "-o", tmp_path / "page.html")
+    assert f"{step} {told['best_step']} kept" in (tmp_path / "page.html").read_text()

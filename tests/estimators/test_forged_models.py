@@ -104,7 +104,7 @@ def test_facts_that_are_wrong(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"learner.parameters.hidden": [HUGE]}, "`module` must be the network that the model was trained with"),
+        ({"learner.parameters.hidden": [HUGE]}, "`hidden` must be widths of layers"),
         ({"learner.parameters.hidden": [1 << 80]}, "."),
         ({"learner.parameters.hidden": [HUGE, HUGE]}, "."),
         ({"learner.parameters.hidden": [-3]}, "`hidden` must be widths of layers"),

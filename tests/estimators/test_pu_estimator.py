@@ -43,7 +43,7 @@ def test_stopping_rules(stopping: Any) -> None:
         mixture=MIXTURE, **learns(**(BAGS | {"stopping": stopping, "validation_fraction": 0.2}))
     ).fit(X, Y)
     criteria = [entry["criterion"] for entry in model.history_]
-    assert model.best_step_ == int(np.argmin(criteria))
+    assert model.best_step_ == int(np.argmin(criteria)) + 1
     if stopping == "prior":  # whole instances and a fraction for the loss
         assert all(value % 1 > 0 for value in criteria)
         assert max(criteria) >= 1

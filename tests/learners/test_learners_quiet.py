@@ -181,7 +181,7 @@ def test_progress_is_told(learner: str) -> None:
     assert told
     for what, step, of, losses in told:
         assert isinstance(what, str)
-        assert 0 <= step < of
+        assert 1 <= step <= of
         assert losses
         assert all(isinstance(value, float) for value in losses.values())
     if learner in ("network", "em"):

@@ -72,7 +72,7 @@ def test_resumed_is_uninterrupted(tmp_path: Path, task: str, how: str, accumulat
         train(on, valid, net=net, seed=5, epochs=1, **chosen)
         with pytest.raises(CutError):
             cut_off(task, 3 * batches[0] + 1, CutError(), checkpoint=tmp_path / "cut", **options)
-    assert [entry["epoch"] for entry in read_model(tmp_path / "cut").facts["history"]] == [0, 1, 2]
+    assert [entry["epoch"] for entry in read_model(tmp_path / "cut").facts["history"]] == [1, 2, 3]
     torch.rand(7)  # what else draws from torch's stream does not matter
     second = uncut(task, checkpoint=tmp_path / "cut", callback=count, **options)
     assert seen == 3
@@ -191,7 +191,7 @@ def test_loading_executes_nothing(tmp_path: Path) -> None:
 
 def test_ctrl_c_is_a_keyboard_interrupt(tmp_path: Path) -> None:
     def press(net: nn.Module, entry: Any) -> None:
-        if entry["epoch"] == 1:
+        if entry["epoch"] == 2:
             signal.raise_signal(signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)

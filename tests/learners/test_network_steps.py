@@ -38,7 +38,7 @@ def test_the_loss_of_a_full_batch_is_the_loss() -> None:
     data, net = some_bags(), network()
     loss = loss_of(net, data)
     found = train(data, optimizer=SGD, batch_size=10)
-    assert found.history == [{"epoch": 0, "train_loss": pytest.approx(loss.item(), rel=1e-6)}]
+    assert found.history == [{"epoch": 1, "train_loss": pytest.approx(loss.item(), rel=1e-6)}]
     torch.testing.assert_close(found.weights, stepped(net, loss))
 
 
@@ -162,7 +162,7 @@ def test_a_training_loss_that_is_not_finite(bad: float) -> None:
     """An infinite feature makes a certain instance: a finite loss, whose step makes the weights NaN."""
     data = some_bags()
     data.instances[0, 0] = bad
-    with pytest.raises(ValueError, match=r"the training loss became nan in epoch 0\. Lower `lr`, scale"):
+    with pytest.raises(ValueError, match=r"the training loss became nan in epoch 1\. Lower `lr`, scale"):
         train(data)
 
 

@@ -27,15 +27,15 @@ class Bar:
         self._what = ""
         self._task = self.lines.add_task("", total=None, losses="")
 
-    def __call__(self, what: str, step: int = -1, of: int | None = None, losses: Mapping[str, float] = NONE) -> None:
-        """Show a stage, or with its number a step of one; steps are counted from 0."""
+    def __call__(self, what: str, step: int = 0, of: int | None = None, losses: Mapping[str, float] = NONE) -> None:
+        """Show a stage, or how many of its steps are done."""
         if what != self._what:
             self._what = what
             self.lines.remove_task(self._task)  # rich would keep the total of the stage before where this has none
             self._task = self.lines.add_task("", total=None, losses="")
         shown = ", ".join(f"{words} {losses[name]:.4f}" for name, words in LOSSES.items() if name in losses)
-        counted = "" if of is None else f" {step + 1}/{of}"
-        self.lines.update(self._task, description=what + counted, total=of, completed=step + 1, losses=shown)
+        counted = "" if of is None else f" {step}/{of}"
+        self.lines.update(self._task, description=what + counted, total=of, completed=step, losses=shown)
 
 
 @contextmanager

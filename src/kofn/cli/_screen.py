@@ -135,8 +135,8 @@ def _show_curve(estimator: Any) -> None:
     line(f"{step_name(history).capitalize():<8}training loss   validation loss")
     best = estimator.best_step_
     steps = {round(i * (len(history) - 1) / 6) for i in range(7)}
-    for place in sorted(steps if best is None else steps | {best}):
+    for place in sorted(steps if best is None else steps | {best - 1}):
         entry = history[place]
         losses = (_number(entry.get(name)) for name in ("train_loss", "val_loss"))
         step = f"{entry['l2']:g}" if "l2" in entry else str(place + 1)
-        line("{:<8}{:>13}{:>18}".format(step, *losses) + ("  kept" if place == best else ""))
+        line("{:<8}{:>13}{:>18}".format(step, *losses) + ("  kept" if place + 1 == best else ""))

@@ -151,7 +151,8 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.fitted_ = fitted
         self.rate_ = problem.rate
         self.instance_shape_ = problem.instances.shape[1:]
-        self.history_, self.best_step_ = fitted.history, fitted.best
+        self.history_ = fitted.history
+        self.best_step_ = None if fitted.best is None else fitted.best + 1  # counted from 1, as in the history
         held = [bags[held].numpy() for _, held in fitted.splits]
         self.held_out_ = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *held]))
         self.held_out_logits_ = fitted.held_out_logits

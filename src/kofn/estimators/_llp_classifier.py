@@ -61,7 +61,8 @@ class LLPClassifier(CountClassifier):
             counts beside.
         noise: distribution of the noise that was added to the counts: "laplace:SCALE", "normal:SD",
             "discrete-laplace:SCALE", or any noise that `kofn.Noisy` takes. With it, `y` may be any number.
-        progress: called while the learner learns, with what is being done, how far it is, of how many, and losses.
+        progress: called while the learner learns, with what is being done, how many steps are done, of how many, and
+            the losses.
         random_state: int or `numpy.random.RandomState`; with an int two fits are identical. None takes a seed from
             numpy's own stream, as in scikit-learn.
 
@@ -70,8 +71,8 @@ class LLPClassifier(CountClassifier):
         fitted_: what the learner made.
         fitted_learner_: the learner that made it, with its options, also where it was named by a word.
         rate_: the base rate: the probability of a positive before anything is learned.
-        history_: a dict for each step of the learner: train_loss, val_loss.
-        best_step_: the step that was taken, None where nothing was held out.
+        history_: a dict for each step of the learner: its number (epoch, round or penalty), train_loss, val_loss.
+        best_step_: the number of the step that was taken, counted from 1; None where nothing was held out.
         held_out_: (k,) bags that were validated on, by the order in which they first appear.
         held_out_logits_: (n,) log-odds of their instances by models that had not seen them, NaN elsewhere.
         validation_loss_: mean loss of these bags.

@@ -133,4 +133,4 @@ class Boosting:
 
 def _tell(progress: Progress | None, what: str, number: int, rounds: int, **losses: float) -> None:
     if progress is not None and number % 10 == 0:
-        progress(what, number, rounds, losses)
+        progress(what, number + 1, rounds, losses)

@@ -77,12 +77,12 @@ class EM(Learner):
             target, weight = _expectation(train, logits)
             model = FittedEM(design, self._maximisation(x, target, weight, seed), len(x))
             logits = torch.from_numpy(model.logits(train.instances))
-            entry = {"round": float(step), "train_loss": float(train.mean_loss(logits))}
+            entry = {"round": float(step + 1), "train_loss": float(train.mean_loss(logits))}
             if held is not None:
                 entry["val_loss"] = float(held.mean_loss(torch.from_numpy(model.logits(problem.instances))))
             history.append(entry)
             if progress is not None:
-                progress("expectation-maximisation", step, self.rounds, entry)
+                progress("expectation-maximisation", step + 1, self.rounds, entry)
             judged = entry.get("val_loss", -float(step))  # without held-out bags the last is kept
             if step == 0 or judged < history[best].get("val_loss", -float(best)):
                 best, kept = step, model

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from itertools import pairwise
 from math import prod
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
+from kofn import _require
 from kofn.learners._attention import AttentionMIL, AttentionPooling, GatedAttentionPooling
 from kofn.learners._perceptron import Logit, ends_in_logit, mlp
+
+COPIES = 5  # of all weights in training: they themselves, their gradients, two moments of Adam, the best epoch
 
 Module = str | nn.Module | Callable[..., nn.Module]
 
@@ -33,8 +38,6 @@ def make_network(module: Module, shape: Sequence[int], *, hidden: Sequence[int],
     if isinstance(module, nn.Module):
         return deepcopy(module)
     if module == "mlp":
-        if isinstance(hidden, (str, int)) or any(isinstance(width, bool) or int(width) < 1 for width in hidden):
-            raise ValueError(f"`hidden` must be widths of layers, such as (128,) or (); got {hidden!r}.")
         network = mlp(prod(shape), tuple(map(int, hidden)), dropout=dropout)
         return network if len(shape) == 1 else nn.Sequential(nn.Flatten(), *network)
     if isinstance(module, str):
@@ -47,6 +50,32 @@ def make_network(module: Module, shape: Sequence[int], *, hidden: Sequence[int],
     if not isinstance(made, nn.Module):
         raise TypeError(f"`module` must make a torch.nn.Module; it made a {type(made).__name__}.")
     return made
+
+
+def require_widths(hidden: Sequence[Any]) -> None:
+    """Require widths of hidden layers."""
+    try:
+        for width in hidden:
+            _require.whole_number("hidden", width, low=1, high=_require.LARGEST_INT)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"`hidden` must be widths of layers, such as (128,) or (), each from 1 to {_require.LARGEST_INT}; "
+            f"got {hidden!r}."
+        ) from None
+
+
+def require_memory(inputs: int, hidden: Sequence[int]) -> None:
+    """Require that a perceptron fits into the memory of this machine, before the system is asked for it."""
+    if not hasattr(os, "sysconf"):  # Windows
+        return
+    widths = [inputs, *map(int, hidden), 1]
+    weights = sum((before + 1) * after for before, after in pairwise(widths))
+    needed, there = 4 * COPIES * weights, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > there:
+        raise ValueError(
+            f"`hidden` must be widths of a network that fits into memory; {tuple(hidden)} makes {weights:,} weights, "
+            f"which take {needed / 1e9:,.0f} GB in training; this machine has {there / 1e9:,.0f} GB."
+        )
 
 
 def _wants_features(factory: Callable[..., nn.Module]) -> bool:

@@ -18,7 +18,7 @@ from kofn.learners._splits import Split
 Instances = NDArray[np.float32]
 Logits = NDArray[np.float64]
 Progress = Callable[[str, int, int, Mapping[str, float]], None]
-"""Called while a learner learns, with what is being done, how far it is, of how many, and the losses so far."""
+"""Called while a learner learns: what is being done, how many steps are done, of how many, and the losses so far."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -26,9 +26,9 @@ class Fitted(ABC):
     """What became of a fit.
 
     Attributes:
-        history: a dict for each step (a round, an epoch, a penalty): its number, train_loss and, where bags were held
-            out, val_loss.
-        best: the step that was taken, counted from 0; None where nothing was held out.
+        history: a dict for each step (a round, an epoch, a penalty): its number, counted from 1, train_loss and, where
+            bags were held out, val_loss.
+        best: the place in `history` of the step that was taken; None where nothing was held out.
         splits: bags that were learned from, and bags that the choice was made on.
         validation_loss: mean loss of the held-out bags, each scored by a model that had not seen it.
         held_out_logits: (n,) of the instances of these bags, by such a model; NaN for the others.
@@ -82,7 +82,7 @@ def step_name(history: Sequence[Mapping[str, float]]) -> str:
     """What a step of a history is: "round", "epoch" or "penalty".
 
     Examples:
-        >>> step_name([{"epoch": 0.0, "train_loss": 0.7}])
+        >>> step_name([{"epoch": 1.0, "train_loss": 0.7}])
         'epoch'
     """
     return next((name for name in ("round", "epoch", "penalty") if history and name in history[0]), "step")

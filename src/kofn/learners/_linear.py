@@ -21,6 +21,7 @@ from kofn.learners._problem import Problem
 from kofn.learners._splits import Split, splits_of
 
 Weights = NDArray[np.float64]
+LARGEST_PENALTY = 1e6
 UNCHOSEN = 1e-2  # penalty, where there are too few bags to choose it on
 
 
@@ -77,13 +78,13 @@ class Linear(Learner):
             last = UNCHOSEN if self.l2 is None else float(self.l2)
             down = [*(penalty for penalty in penalties if penalty > last), last]
             path = list(self._path(problem, down))
-            history = [{"penalty": float(i), "l2": down[i], "train_loss": loss} for i, (_, loss) in enumerate(path)]
+            history = [{"penalty": float(i + 1), "l2": down[i], "train_loss": loss} for i, (_, loss) in enumerate(path)]
             return replace(path[-1][0], history=history)
         tried = [self._try(i, splits, problem, penalties, progress) for i in range(len(splits))]
         curve = mean_curve(tried)
         best = int(np.argmin(curve))
         path = list(self._path(problem, penalties[: best + 1]))
-        history = [{"penalty": float(i), "l2": penalties[i], "val_loss": loss} for i, loss in enumerate(curve)]
+        history = [{"penalty": float(i + 1), "l2": penalties[i], "val_loss": loss} for i, loss in enumerate(curve)]
         for entry, (_, train_loss) in zip(history, path, strict=False):
             entry["train_loss"] = train_loss
         return replace(path[best][0], history=history, splits=splits, **validation(problem, tried, best))
@@ -105,7 +106,7 @@ class Linear(Learner):
             scores.append(model.logits(held.instances))
             losses.append(float(held.mean_loss(torch.from_numpy(scores[-1]))))
             if progress is not None:
-                progress(f"fold {number + 1} of {len(splits)}", step, len(penalties), {"val_loss": losses[-1]})
+                progress(f"fold {number + 1} of {len(splits)}", step + 1, len(penalties), {"val_loss": losses[-1]})
             if step >= 2 and min(losses[:-2]) < min(losses[-2:]):
                 break
         return HeldOut(losses, float(held.bag_weights.sum()), rows.numpy(), scores.__getitem__)
@@ -143,13 +144,13 @@ class Linear(Learner):
 
     def require_options(self) -> None:
         if self.l2 is not None:
-            _require.number("l2", self.l2, low=0)
+            _require.number("l2", self.l2, low=0, high=LARGEST_PENALTY)
         if not len(self.penalties):
             raise ValueError("`penalties` must hold one or more numbers to choose from; got none.")
         for penalty in self.penalties:
-            _require.number("penalties", penalty, low=0)
-        _require.whole_number("folds", self.folds, low=2)
-        _require.whole_number("max_steps", self.max_steps, low=1)
+            _require.number("penalties", penalty, low=0, high=LARGEST_PENALTY)
+        _require.whole_number("folds", self.folds, low=2, high=_require.LARGEST_INT)
+        _require.whole_number("max_steps", self.max_steps, low=1, high=_require.LARGEST_INT)
 
 
 @dataclass(eq=False)

@@ -80,7 +80,7 @@ class Loop:
             self.batch_size = {"bags": options.batch_size or min(max(len(train.bags) // 16, 1), 64)}
 
     def run(self, network: nn.Module, progress: Progress | None) -> tuple[nn.Module, History, int | None]:
-        """The network in evaluation mode with its best weights, the history, and the epoch whose weights these are."""
+        """The network in evaluation mode with its best weights, the history, and the place in it of these weights."""
         modes = [(part, part.training) for part in network.modules()]  # a frozen part stays frozen
         network.to(self.device)
         self._dtype = next((p.dtype for p in network.parameters()), torch.float32)
@@ -101,7 +101,7 @@ class Loop:
                 break
             for part, mode in modes:
                 part.training = mode
-            entry = {"epoch": float(epoch), "train_loss": self._epoch(parallel, network, optimizer, epoch, steps)}
+            entry = {"epoch": float(epoch + 1), "train_loss": self._epoch(parallel, network, optimizer, epoch, steps)}
             if self.valid is not None:
                 entry |= self._validate(network.eval())
             history.append(entry)
@@ -111,7 +111,7 @@ class Loop:
             if checkpoint is not None and self.process == 0:
                 checkpoint.save(network, optimizer, history, best, best_epoch)
             if progress is not None and self.process == 0:
-                progress("training", epoch, self.options.epochs, entry)
+                progress("training", epoch + 1, self.options.epochs, entry)
             if self.options.callback is not None:
                 self.options.callback(network.eval(), entry)
         if best:
@@ -153,7 +153,7 @@ class Loop:
         loss_sum, bag_sum = self._summed(torch.stack([total, total.new_tensor(float(bags))])).tolist()
         loss_of_epoch = loss_sum / max(bag_sum, 1)
         finite = all(bool(p.isfinite().all()) for p in network.parameters())
-        _require_finite("training", loss_of_epoch if finite else float("nan"), epoch)
+        _require_finite("training", loss_of_epoch if finite else float("nan"), epoch + 1)
         return float(loss_of_epoch)
 
     def _validate(self, network: nn.Module) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +18,15 @@ from kofn import _require
 from kofn.bags import Bags
 from kofn.learners._attention import AttentionMIL
 from kofn.learners._design import Design
-from kofn.learners._instance_network import Module, make_network, network_logits, require_scores, with_attention
+from kofn.learners._instance_network import (
+    Module,
+    make_network,
+    network_logits,
+    require_memory,
+    require_scores,
+    require_widths,
+    with_attention,
+)
 from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress
 from kofn.learners._loop import Loop
 from kofn.learners._perceptron import ends_in_logit, start_at_rate
@@ -27,6 +36,7 @@ from kofn.learners._schedules import SCHEDULES
 from kofn.learners._splits import hold_out
 
 CHUNK = 16384  # instances scored at a time
+LARGEST_FACTOR = 1e6  # of a learning rate or a penalty, whose products float32 must hold
 
 
 class Network(Learner):
@@ -128,6 +138,8 @@ class Network(Learner):
         stream = RandomStream(torch.device("cpu"))
         stream.seed(seed, 3)
         with stream.lent():
+            if self.module == "mlp":
+                require_memory(prod(instances.shape[1:]), self.hidden)
             network = self._new(instances.shape[1:], problem.pooling)
             self._set_start(network, problem.rate)
             require_scores(network, loop.instances[:2])
@@ -144,6 +156,7 @@ class Network(Learner):
         return fitted
 
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedNetwork:
+        require_widths(self.hidden)
         shape, pooling = tuple(facts["shape"]), facts["pooling"]
         stream = RandomStream(torch.device("cpu"))
         stream.seed(0)
@@ -194,20 +207,17 @@ class Network(Learner):
 
     def require_options(self) -> None:
         """Parameters that would otherwise fail late, or not at all."""
-        _require.whole_number("epochs", self.epochs, low=1)
-        _require.whole_number("accumulate", self.accumulate, low=1)
-        if self.patience is not None:
-            _require.whole_number("patience", self.patience, low=1)
-        for name in ("batch_size", "max_instances"):
-            if getattr(self, name) is not None:
-                _require.whole_number(name, getattr(self, name), low=1)
+        for name in ("epochs", "accumulate", "patience", "batch_size", "max_instances"):
+            if getattr(self, name) is not None or name in ("epochs", "accumulate"):
+                _require.whole_number(name, getattr(self, name), low=1, high=_require.LARGEST_INT)
+        require_widths(self.hidden)
         if self.batch_size is not None and self.max_instances is not None:
             raise ValueError(
                 f"either `batch_size` or `max_instances` must be given, not both; got {self.batch_size} and "
                 f"{self.max_instances}."
             )
         for name in ("lr", "weight_decay", "l1"):
-            _require.number(name, getattr(self, name), low=0)
+            _require.number(name, getattr(self, name), low=0, high=LARGEST_FACTOR)
         for name in ("dropout", "validation_fraction"):
             if _require.fraction(name, getattr(self, name)) == 1:
                 raise ValueError(f"`{name}` must be below 1, or nothing is left to learn from; got 1.")

@@ -18,6 +18,7 @@ from kofn.learners._problem import Problem
 from kofn.learners._splits import splits_of
 from kofn.learners._tree_text import require_sound_trees
 
+LARGEST_FACTOR = 1e6  # of the learning rate and the penalty
 UNCHOSEN = 100  # rounds, where there are too few bags to choose their number on
 GROWTH = 1.1  # rounds of a fit on all bags over those of a fit on a part of them
 SMALL = 1_000_000  # values in a table that one thread is done with sooner than several agree
@@ -119,15 +120,16 @@ class Trees(Learner):
     def require_options(self) -> None:
         """Require numbers that LightGBM would refuse late, or not at all."""
         if self.rounds is not None:
-            _require.whole_number("rounds", self.rounds, low=1)
-        for name, low in {"max_rounds": 1, "leaves": 2, "min_rows": 1, "folds": 2, "patience": 1}.items():
-            _require.whole_number(name, getattr(self, name), low=low)
-        if self.threads is not None:
-            _require.whole_number("threads", self.threads, low=1)
-        _require.number("learning_rate", self.learning_rate, low=0)
+            _require.whole_number("rounds", self.rounds, low=1, high=_require.LARGEST_INT)
+        for name, low in {"max_rounds": 1, "min_rows": 1, "folds": 2, "patience": 1}.items():
+            _require.whole_number(name, getattr(self, name), low=low, high=_require.LARGEST_INT)
+        _require.whole_number("leaves", self.leaves, low=2, high=131072)  # LightGBM's own limit
+        if self.threads is not None:  # OpenMP ends the process if it cannot have them
+            _require.whole_number("threads", self.threads, low=1, high=1024)
+        _require.number("learning_rate", self.learning_rate, low=0, high=LARGEST_FACTOR)
         if self.learning_rate == 0:  # which LightGBM refuses
             raise ValueError("`learning_rate` must be above 0, or no tree would change anything; got 0.")
-        _require.number("l2", self.l2, low=0)
+        _require.number("l2", self.l2, low=0, high=LARGEST_FACTOR)
         for name in ("row_fraction", "column_fraction"):
             if _require.fraction(name, getattr(self, name)) == 0:
                 raise ValueError(f"`{name}` must be above 0, or a tree has nothing to learn from; got 0.")
@@ -192,7 +194,7 @@ class FittedTrees(Fitted):
 
 def history(train_losses: list[float], held_out_losses: list[float]) -> list[dict[str, float]]:
     """A dict for each round, of which the held-out losses may end sooner."""
-    entries = [{"round": float(number), "train_loss": loss} for number, loss in enumerate(train_losses)]
+    entries = [{"round": float(number), "train_loss": loss} for number, loss in enumerate(train_losses, 1)]
     for entry, loss in zip(entries, held_out_losses, strict=False):
         entry["val_loss"] = loss
     return entries

@@ -217,7 +217,7 @@ class Report:
         metrics: how good it is.
         history: a mapping for each step (epoch, round or penalty) with its number, train_loss and, with validation,
             val_loss.
-        best_step: the step that was kept.
+        best_step: the number of the step that was kept.
         comparison: methods beside each other.
         bags: what the model says of each bag.
         calibration: of the counts.
