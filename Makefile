@@ -1,9 +1,9 @@
-# Two commands set everything up on a fresh machine: `make demo` and `make test`.
+# Two commands set everything up on a fresh machine: `make demo` and `make test`. `make check` is the inner loop.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo examples test lint paper bench fuzz figures docs sanitize clean
+.PHONY: demo examples test check lint paper bench fuzz figures docs site-test sanitize clean
 
 # One environment for everything; made again when its ingredients change.
 $(VENV)/ready: pyproject.toml constraints.txt $(shell find native -type f)
@@ -19,6 +19,10 @@ examples: $(VENV)/ready
 
 test: $(VENV)/ready
 	$(BIN)/python -m pytest -n 2
+
+# Under two minutes on two cores: all that is fast. What needs a browser, the paper's data or patience is left out.
+check: lint
+	$(BIN)/python -m pytest -q -n 2 -m "not slow and not browser and not data"
 
 lint: $(VENV)/ready
 	$(BIN)/ruff format --check .
@@ -44,6 +48,10 @@ figures: $(VENV)/ready
 docs: $(VENV)/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	$(BIN)/python docs/hooks/check_reference.py
+
+# The site that `make docs` built, in a browser, and the figures of its pages.
+site-test: $(VENV)/ready
+	KOFN_SITE=site $(BIN)/python -m pytest docs/tests
 
 # The core under the address and undefined-behaviour sanitizers, through the engine's edge, fuzz and thread tests.
 sanitize: $(VENV)/ready

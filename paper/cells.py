@@ -61,7 +61,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Run:
-    """One training with one seed: what a record is of."""
+    """One training with one random seed: what a record describes."""
 
     table: str
     cell: Mapping[str, Any]
@@ -156,7 +156,7 @@ def runs(
     Args:
         table: one of `TABLES`.
         only: words such as "data=adult", "bag_size=8", "method=CL"; a key named twice allows both values.
-        seeds: how many, from 0; by default as many as the paper has.
+        seeds: number of random seeds, from 0; by default as many as in the paper.
         preset: "fast" or "paper".
 
     Raises:

@@ -1,4 +1,4 @@
-"""What the paper's figures show, as numbers: a worked example, a test bag, a law of counts."""
+"""What the paper's figures show, as numbers: a worked example, a test bag, a distribution of counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paper.recipes import Recipe
 
 EXAMPLE = (0.1, 0.2, 0.3)  # probabilities of the paper's three instances
 TRAINING_BAGS = 500
-BAGS, SIZE = 5, 100  # test bags whose laws are averaged
+BAGS, SIZE = 5, 100  # test bags whose distributions are averaged
 
 
 def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outcome:
@@ -50,7 +50,7 @@ def nines_in_a_bag(recipe: Recipe, seed: int) -> Outcome:
 
 
 def count_law(recipe: Recipe, seed: int) -> Outcome:
-    """The mean over five test bags of 100 images of the law of the number of positives."""
+    """The mean over five test bags of 100 images of the distribution of the number of positives."""
     model, test, chosen, _ = pu_runs.fitted("mnist17", recipe, seed)
     bags = test.instances[chosen[: BAGS * SIZE]]
     logits = torch.from_numpy(model.decision_function(bags)).reshape(BAGS, SIZE)

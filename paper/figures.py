@@ -69,7 +69,7 @@ def _numbers_of(results: str | os.PathLike[str], preset: str, figure: str) -> di
 
 
 def dynamic_programming(pyplot: Any, results: Any, preset: str) -> Any:
-    """The law of the count of the first 0, 1, 2, 3 instances, a row each."""
+    """The distribution of the count of the first 0, 1, 2, 3 instances, a row each."""
     shown = _numbers_of(results, preset, "dynamic-programming").get("CL")
     if shown is None:
         return None
@@ -84,12 +84,12 @@ def dynamic_programming(pyplot: Any, results: Any, preset: str) -> Any:
     names = ["no instance", *(f"+ p = {p:g}" for p in probabilities)]
     axes.set_xticks(range(len(laws)), [f"S = {s}" for s in range(len(laws))])
     axes.set_yticks(range(len(laws)), names)
-    axes.set_title("The law of the count, instance by instance")
+    axes.set_title("The distribution of the count, instance by instance")
     return figure
 
 
 def small_data(pyplot: Any, results: Any, preset: str) -> Any:
-    """Bag AUC (of rounded predictions) over the number of training bags, a panel for each law of sizes."""
+    """Bag AUC (of rounded predictions) over the number of training bags, a panel for each distribution of sizes."""
     rows = [row for row in summary("mil-small", results=results, preset=preset) if row.values]
     if not rows:
         return None
@@ -126,7 +126,7 @@ def nines_in_a_bag(pyplot: Any, results: Any, preset: str) -> Any:
 
 
 def count_law(pyplot: Any, results: Any, preset: str) -> Any:
-    """The mean predicted law of the count of 100 test images of MNIST17 beside the binomial."""
+    """The mean predicted distribution of the count of 100 test images of MNIST17 beside the binomial."""
     shown = _numbers_of(results, preset, "count-law")
     if not shown:
         return None

@@ -34,16 +34,16 @@ def run_grid(
 ) -> list[Path]:
     """Run what has no record yet. Each record is written when it comes, so that a killed grid goes on where it was.
 
-    A record is kept if it is whole and of the recipe that the run has today. A run that fails is told at the end; the
-    others go on.
+    A record is kept if it is whole and of the recipe that the run has today. A run that fails is reported at the end;
+    the others go on.
 
     Args:
-        wanted: the runs; see `runs`.
+        wanted: the runs; see `paper.cells.runs`.
         results: folder for the records.
-        jobs: processes on this machine, one thread each.
+        jobs: number of processes on this machine, one thread each.
         scheduler: address of a dask.distributed scheduler, such as "tcp://10.0.0.1:8786", whose workers run the grid in
             place of `jobs` processes. They need kofn and the data; records are written here.
-        progress: show how far it is, and the time left.
+        progress: show a progress bar with the remaining time.
 
     Returns:
         The files of the new records.

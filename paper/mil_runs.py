@@ -21,9 +21,10 @@ METRICS = ("auc", "auc_rounded", "accuracy")
 
 
 def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outcome:
-    """Train on bags of the training digits; score 1000 bags of test digits of the same law, and their instances.
+    """Train on bags of the training digits; score 1000 bags of test digits.
 
-    The instances of the test bags are scored by the methods that classify instances.
+    The sizes of the test bags have the same distribution. Their instances are scored, too, by the methods that classify
+    instances.
     """
     model, test = fitted(cell, recipe, seed)
     X, _, groups = test.rows(load().test.instances)  # noqa: N806
@@ -51,7 +52,7 @@ def fitted(cell: Mapping[str, Any], recipe: Recipe, seed: int) -> tuple[Any, MIL
 
 
 def draw(digits: Labelled, law: str, bags: int, generator: torch.Generator) -> MILTask:
-    """Bags whose sizes have a law such as N(10,2), the second number being the standard deviation."""
+    """Bags whose sizes are distributed as, for one, N(10,2), the second number being the standard deviation."""
     mean, sd = (float(number) for number in re.findall(r"[\d.]+", law))
     return datasets.make_mil_bags(
         digits.labels, target=TARGET, bags=bags, mean_size=mean, sd_size=sd, generator=generator

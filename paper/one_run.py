@@ -29,7 +29,7 @@ RUNNERS: dict[str, Callable[[Mapping[str, Any], str, Recipe, int], Outcome]] = {
 
 
 def run_cell(run: Run) -> dict[str, Any]:
-    """Train and score one cell with one seed, on one thread.
+    """Train and score one cell with one random seed, on one thread.
 
     The same run gives the same record on the same machine, but for `seconds`.
 

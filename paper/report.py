@@ -76,7 +76,7 @@ def report(
         ValueError: a file of records that cannot be read; nothing is written then.
     """
     for table in TABLES:
-        load_records(results, table)  # a damaged file is told before anything is written
+        load_records(results, table)  # a damaged file is an error before anything is written
     tables = [_table(table, results, preset) for table in TITLES]
     folder = Path(out)
     drawn = figures(results, folder, preset=preset)

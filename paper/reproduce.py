@@ -1,4 +1,4 @@
-"""The one call behind ``kofn reproduce``."""
+"""The one call behind ``python -m paper``."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def reproduce(
         table: one of `TABLES`, or "all".
         only: words such as "data=adult", "bag_size=8", "method=CL"; a key named twice allows both values. Of "all",
             tables that do not have such a key or value are left out.
-        seeds: how many; by default as many as the paper has.
-        jobs: processes on this machine.
+        seeds: number of random seeds; by default as many as in the paper.
+        jobs: number of processes on this machine.
         scheduler: address of a dask.distributed scheduler, in place of `jobs`.
         preset: "fast" or "paper".
         results: folder for ``TABLE.jsonl`` and ``records/``.
         report: write the report into ``results/report`` too.
-        progress: show how far it is.
+        progress: show a progress bar.
 
     Returns:
         The files written.

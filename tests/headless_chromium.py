@@ -1,4 +1,4 @@
-"""Headless Chromium for the tests that look at pages, where there is one with its driver."""
+"""Headless Chromium for the tests marked `browser`, which look at pages; skipped where it or its driver is missing."""
 
 from __future__ import annotations
 
@@ -17,10 +17,6 @@ from typing_extensions import Self
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
-needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None,
-    reason="no Chromium with its driver here: apt-get install chromium chromium-driver",
-)
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-dev-shm-usage "
     "--disable-background-networking --disable-component-update --disable-sync"
@@ -74,6 +70,8 @@ class Chromium:
     @contextmanager
     def opened(cls) -> Iterator[Self]:
         """A browser with a folder of its own, both gone afterwards."""
+        if CHROMIUM is None or DRIVER is None:
+            pytest.skip("no Chromium with its driver here: apt-get install chromium chromium-driver")
         with tempfile.TemporaryDirectory(prefix="kofn-page-", ignore_cleanup_errors=True) as folder:
             os.environ.setdefault("SE_OFFLINE", "true")
             browser = cls(Path(folder))

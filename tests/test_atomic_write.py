@@ -165,6 +165,7 @@ def test_writers_at_the_same_time(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
+@pytest.mark.slow
 @posix
 def test_leftovers_of_killed_processes_are_removed_and_no_others(tmp_path: Path) -> None:
     killed = child_processes.start(

@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 from kofn.cli import app
 from paper.__main__ import app as paper_app
 
+pytestmark = pytest.mark.slow  # pages train models
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 

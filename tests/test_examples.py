@@ -17,6 +17,8 @@ import torch
 import kofn
 from kofn.datasets import load_digits_task
 
+pytestmark = pytest.mark.slow  # they train models
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 

@@ -30,12 +30,14 @@ def lint(source: Path) -> tuple[bool, str]:
     return out.returncode == 0, out.stdout + out.stderr
 
 
+@pytest.mark.slow
 def test_the_contracts_hold() -> None:
     kept, said = lint(layers.SOURCE.parent)
     assert kept, said
     assert "0 broken" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "line", "broken"),
     [
@@ -115,6 +117,7 @@ def test_files_stay_short() -> None:
         assert len(path.read_text().splitlines()) <= 320, f"{path.name} has grown out of one purpose"
 
 
+@pytest.mark.slow
 def test_import_brings_torch_and_numpy_only() -> None:
     code = (
         "import sys, kofn; heavy = {'scipy', 'sklearn', 'pandas', 'matplotlib', 'lightning', 'torch._dynamo'}; "

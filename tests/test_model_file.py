@@ -262,6 +262,7 @@ def write_numbers(file: Path, numbers: range) -> None:
         write_model(file, kind=str(number), facts={"n": number}, tensors={"n": torch.full((1000 + number,), number)})
 
 
+@pytest.mark.slow
 def test_a_reader_beside_a_writer_sees_one_whole_model(tmp_path: Path) -> None:
     """Files of different lengths, another process: there is no moment without a model, and none with half of two."""
     file = tmp_path / "model"

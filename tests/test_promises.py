@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,8 @@ from kofn import datasets, metrics
 from kofn.datasets import Labelled
 from paper.networks import mnist_convnet
 
+pytestmark = pytest.mark.slow  # they train models
+
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
@@ -24,12 +24,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
-
-
-def need(folder: str) -> None:
-    place = os.environ.get("KOFN_DATA")
-    if place is None or not (Path(place) / folder).is_dir():
-        pytest.skip(f"there is no folder {folder} in $KOFN_DATA ({place or 'not set'})")
 
 
 def auc(labels: Any, scores: Any) -> float:
@@ -71,22 +65,22 @@ def from_proportions(train: Labelled, test: Labelled, size: int, bags: int, **op
     return auc(test.labels, model.decision_function(test.instances))
 
 
+@pytest.mark.data("adult")
 def test_adult() -> None:
-    need("adult")
     train, test = datasets.load_adult(download=False)
     recipe = {"hidden": (2048, 64), "weight_decay": 1e-3, "l1": 1e-3, "epochs": 80}
     assert from_proportions(train, test, size=8, bags=1024, **recipe) >= 0.895
 
 
+@pytest.mark.data("magic")
 def test_magic() -> None:
-    need("magic")
     generator = torch.Generator().manual_seed(1)
     train, test = datasets.load_magic(download=False).split(0.8, generator=generator)
     assert from_proportions(train, test, size=8, bags=768, hidden=(2048,), epochs=60) >= 0.913
 
 
+@pytest.mark.data("MNIST/raw")
 def test_mnist_one_or_seven() -> None:
-    need("MNIST/raw")
     train, test = (part.select((part.labels == 1) | (part.labels == 7)) for part in datasets.load_mnist(download=False))
     generator = torch.Generator().manual_seed(0)
     ones = (train.labels == 1).long()
@@ -98,8 +92,8 @@ def test_mnist_one_or_seven() -> None:
     assert model.score(test.instances.flatten(1).float() / 255, truth) >= 0.985
 
 
+@pytest.mark.data("MNIST/raw")
 def test_mnist_bags_with_a_nine() -> None:
-    need("MNIST/raw")
     train, test = datasets.load_mnist(download=False)
     tasks = [
         datasets.make_mil_bags(

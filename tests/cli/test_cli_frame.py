@@ -152,6 +152,7 @@ def run(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @posix
 def test_a_full_or_closed_stdout() -> None:
     with open("/dev/full", "w") as full:
@@ -164,12 +165,14 @@ def test_a_full_or_closed_stdout() -> None:
     assert (found.returncode, found.stderr) == (141, "")
 
 
+@pytest.mark.slow
 def test_a_terminal_of_few_characters(tmp_path: Path) -> None:
     found = run("info", tmp_path / "Städte", env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert found.returncode == 2
     assert "St\\xe4dte" in found.stderr
 
 
+@pytest.mark.slow
 @posix
 def test_a_command_that_is_terminated_while_it_writes_leaves_nothing(tmp_path: Path) -> None:
     script = (

@@ -20,6 +20,7 @@ from kofn.tables import TableModel
 KOFN = [sys.executable, "-m", "kofn"]
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line_and_exit_code_two(tmp_path: Path) -> None:
     bad = subprocess.run([*KOFN, "info", str(tmp_path / "nowhere")], capture_output=True, text=True)
     assert (bad.returncode, bad.stdout) == (2, "")
@@ -27,6 +28,7 @@ def test_bad_input_is_one_line_and_exit_code_two(tmp_path: Path) -> None:
     assert bad.stderr.startswith("kofn: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sent", "code", "word"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
@@ -76,6 +78,7 @@ def test_a_fit_that_was_cut_off_goes_on_as_if_it_had_not_been(
         assert torch.equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learner", "kept"),
     [("trees", "Nothing was kept, because only a network"), ("network", "Nothing was kept, because no epoch")],

@@ -173,6 +173,7 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.slow
 def test_an_environment_variable_turns_the_core_off() -> None:
     code = "import kofn; print(kofn.counts.backend())"
     assert run_python(code, KOFN_BACKEND="torch").stdout.strip() == "torch"
@@ -181,6 +182,7 @@ def test_an_environment_variable_turns_the_core_off() -> None:
     assert "`name` must be one of native, torch; got 'cuda'" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_without_a_compiler_it_installs_and_works(tmp_path: Path) -> None:
     source, built = tmp_path / "source", tmp_path / "built"
     source.mkdir()
@@ -228,6 +230,7 @@ def test_every_instruction_set_ends_at_logits_that_no_tilt_can_tell_apart(
     assert gradient.isfinite().all()
 
 
+@pytest.mark.slow
 @needs_core
 @pytest.mark.parametrize("text", ["6", "abc", "1024", "-1", "2.5"])
 def test_an_instruction_set_of_no_name_is_ignored_with_a_warning(text: str) -> None:
@@ -239,6 +242,7 @@ def test_an_instruction_set_of_no_name_is_ignored_with_a_warning(text: str) -> N
     assert f"got {text!r}, which is ignored" in out.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", " ", "0", "1"])
 def test_an_instruction_set_that_is_there_is_used_in_silence(text: str) -> None:
     out = run_python("from kofn.counts import _native_library as n; print(n.level)", KOFN_LEVEL=text)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from types import ModuleType
-
 import pytest
 import torch
 
@@ -23,17 +19,9 @@ from kofn.datasets import (
 )
 
 
-def root(module: ModuleType) -> Path:
-    """$KOFN_DATA, if it has the files of this loader."""
-    name, folder = module.SOURCE.name, module.SOURCE.folder
-    place = Path(os.environ.get("KOFN_DATA", "/nowhere"))
-    if not (place / folder).is_dir():
-        pytest.skip(f"{name}: there is no folder {folder} in $KOFN_DATA ({os.environ.get('KOFN_DATA', 'not set')})")
-    return place
-
-
+@pytest.mark.data(_adult.SOURCE.folder)
 def test_adult() -> None:
-    train, test = load_adult(root(_adult), download=False)
+    train, test = load_adult(download=False)
     assert train.labels.bincount().tolist() == [32561 - 7841, 7841]
     assert test.labels.bincount().tolist() == [16281 - 3846, 3846]
     assert len(train.features) == 108
@@ -51,8 +39,9 @@ def test_adult() -> None:
     assert (first["age"], first["fnlwgt"], first["workclass=State-gov"], first["sex=Female"]) == (39, 77516, 1, 0)
 
 
+@pytest.mark.data(_magic.SOURCE.folder)
 def test_magic() -> None:
-    data = load_magic(root(_magic), download=False)
+    data = load_magic(download=False)
     assert data.instances.shape == (19020, 10)
     assert data.labels.bincount().tolist() == [6688, 12332]
     assert bool(torch.isfinite(data.instances).all())
@@ -60,16 +49,18 @@ def test_magic() -> None:
     assert (len(train), len(test)) == (15216, 3804)
 
 
+@pytest.mark.data(_mnist.SOURCE.folder)
 def test_mnist() -> None:
-    train, test = load_mnist(root(_mnist), download=False)
+    train, test = load_mnist(download=False)
     assert train.instances.shape == (60000, 1, 28, 28)
     assert train.labels.bincount().tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
     assert test.labels.bincount().tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     assert float(train.instances.double().mean() / 255) == pytest.approx(0.1307, abs=5e-5)  # as everyone quotes
 
 
+@pytest.mark.data(_cifar10.SOURCE.folder)
 def test_cifar10() -> None:
-    train, test = load_cifar10(root(_cifar10), download=False)
+    train, test = load_cifar10(download=False)
     assert train.instances.shape == (50000, 3, 32, 32)
     assert train.labels.bincount().tolist() == [5000] * 10
     assert test.labels.bincount().tolist() == [1000] * 10
@@ -77,8 +68,9 @@ def test_cifar10() -> None:
     assert means == pytest.approx([0.4914, 0.4822, 0.4465], abs=1e-4)  # red, green, blue, as everyone quotes
 
 
+@pytest.mark.data(_colon.SOURCE.folder)
 def test_colon() -> None:
-    colon = load_colon(root(_colon), download=False)
+    colon = load_colon(download=False)
     assert colon.instances.shape == (22444, 3, 27, 27)
     assert colon.instances.is_contiguous()
     assert colon.labels.bincount().tolist() == [7722, 5712, 6971, 2039]

@@ -217,6 +217,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 """
 
 
+@pytest.mark.slow
 def test_no_memory_is_taken(saved: dict[str, bytes], tmp_path: Path) -> None:
     (tmp_path / "whole").write_bytes(saved["network"])
     changes: list[dict[str, Any]] = [

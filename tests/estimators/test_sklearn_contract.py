@@ -11,6 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kofn
 
+pytestmark = pytest.mark.slow  # scikit-learn has many checks
+
 LEARNERS: list[Any] = [
     kofn.Trees(rounds=20, learning_rate=0.3, leaves=4),
     kofn.Linear(l2=1e-3),

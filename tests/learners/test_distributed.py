@@ -50,6 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", DISTRIBUTED)
 def test_two_processes_are_one(folder: Path, case: str) -> None:
     first, second = (torch.load(folder / f"{case}-{rank}.pt", weights_only=True) for rank in (0, 1))

@@ -146,6 +146,7 @@ with ThreadPoolExecutor(8) as pool:
 """
 
 
+@pytest.mark.slow
 def test_the_first_fits_of_a_process_may_be_at_once() -> None:
     """Accelerate finds out about devices and processes once, which a second thread could see half done."""
     assert finish(start(FIRST)) == ""

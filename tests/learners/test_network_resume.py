@@ -231,6 +231,7 @@ def stop(process: subprocess.Popen[bytes], how: signal.Signals, file: Path) -> N
     assert 1 < len(read_model(file).facts["history"]) < 8
 
 
+@pytest.mark.slow
 def test_kill_in_the_middle_and_start_again(tmp_path: Path) -> None:
     """SIGKILL, which nothing can prepare for, after the second checkpoint."""
     stop(start(KILLED, "llp", tmp_path, 0.4), signal.SIGKILL, tmp_path / "c")

@@ -76,6 +76,7 @@ def test_a_record_of_another_recipe_is_run_again(tmp_path: Path, calls: list[Any
     assert calls == [("CL", 0)]
 
 
+@pytest.mark.slow
 def test_a_killed_grid_goes_on(tmp_path: Path) -> None:
     script = "import paper_cases; paper_cases.slow_grid(sys.argv[1])"
     process = child_processes.start(script, tmp_path)
@@ -188,6 +189,7 @@ def test_jobs_must_be_some(tmp_path: Path) -> None:
 FIGURE = Run("figures", {"figure": "dynamic-programming"}, "CL", "fast", 0)
 
 
+@pytest.mark.slow
 def test_processes(tmp_path: Path) -> None:
     """Two processes give what one gives."""
     wanted = [Run("figures", FIGURE.cell, "CL", "fast", seed) for seed in range(3)]
@@ -206,6 +208,7 @@ if __name__ == "__main__":
         assert plain(one) == plain(two)
 
 
+@pytest.mark.slow
 def test_cluster(tmp_path: Path) -> None:
     """The same grid on a scheduler's workers, here two processes of this machine."""
     pytest.importorskip("distributed")

@@ -140,6 +140,7 @@ def test_errors(options: dict[str, object], message: str) -> None:
         runs("llp", **options)  # type: ignore[arg-type]  # wrong on purpose
 
 
+@pytest.mark.slow
 def test_the_import_is_light() -> None:
     """Training, drawing and clusters are imported when they are used."""
     heavy = "{'sklearn', 'lightgbm', 'accelerate', 'matplotlib', 'joblib', 'rich', 'jinja2', 'distributed', 'pandas'}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,12 +40,6 @@ KINDS = [
 ]
 
 
-def need(folder: str) -> None:
-    place = os.environ.get("KOFN_DATA")
-    if place is None or not (Path(place) / folder).is_dir():
-        pytest.skip(f"there is no folder {folder} in $KOFN_DATA ({place or 'not set'})")
-
-
 def small(table: str, cell: Any, method: str, preset: str) -> dict[str, Any]:
     """The recipe with few epochs and small networks."""
     options = recipes.recipe(table, cell, method, preset)
@@ -72,9 +64,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.filterwarnings("ignore:this fit is no better")  # after two epochs
-@pytest.mark.parametrize(("folder", "run", "names"), KINDS, ids=[f"{run.table} {run.method}" for _, run, _ in KINDS])
-def test_kinds(folder: str, run: Run, names: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    need(folder)
+@pytest.mark.parametrize(
+    ("run", "names"),
+    [
+        pytest.param(run, names, marks=pytest.mark.data(folder), id=f"{run.table} {run.method}")
+        for folder, run, names in KINDS
+    ],
+)
+def test_kinds(run: Run, names: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if run.table == "colon":  # a few images are enough
         shrink_colon(monkeypatch)
     found = run_cell(run)
@@ -105,8 +102,8 @@ def shrink_colon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.data("magic")
 def test_another_seed_is_another_run() -> None:
-    need("magic")
     first, second = (run_cell(Run("llp", LLP, "CL", "fast", seed)) for seed in (1, 2))
     assert first["metrics"]["auc"] != second["metrics"]["auc"]
 

@@ -136,7 +136,7 @@ def test_report(tmp_path: Path) -> None:
     assert "0.8985 ± 0.0007" in page
     assert "1 of 96 rows have records" in text
     assert page.count("data:image/svg+xml;base64,") == 4
-    assert "The <code>fast</code> recipes" in page
+    assert "hyperparameters of <code>fast</code> were chosen" in page
     assert "`" not in page
     assert "![The law of the count of three instances" in text
     before = [path.read_bytes() for path in files]

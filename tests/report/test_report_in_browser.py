@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from headless_chromium import LUMINANCE, Chromium, needs_chromium
+from headless_chromium import LUMINANCE, Chromium
 from report_cases import EVIL, full
 
 from kofn.report import Report, write
 
-pytestmark = needs_chromium
+pytestmark = pytest.mark.browser
 # Contrast as WCAG defines it, of every text against the first opaque background behind it. Figures' texts are on cards.
 CONTRAST = (
     LUMINANCE

@@ -12,7 +12,7 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 
-FOLDER = Path(__file__).parent.parent / "docs" / "figures"
+FOLDER = Path(__file__).parents[1] / "figures"
 SHADES = ("light", "dark")
 NAME_OF_A_PATH = re.compile(r"\b[mpC][0-9a-f]{10}\b")  # a hash of its coordinates
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e-?\d+)?")

@@ -14,9 +14,9 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
-from headless_chromium import LUMINANCE, Chromium, needs_chromium
+from headless_chromium import LUMINANCE, Chromium
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 mkdocs = pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install -e '.[docs]'")
 # Contrast as WCAG defines it, of every text that is seen, against the first opaque background behind it.
 CONTRAST = (
@@ -48,10 +48,10 @@ return found.sort((a, b) => a[0] - b[0]).slice(0, 5);
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make docs` builds it."""
+    """The site that `make docs` built, or built here as it does."""
     folder: Path = tmp_path_factory.mktemp("site") / "built"
-    if ready := os.environ.get("KOFN_SITE"):  # built before, to look at it again
-        return Path(ready)
+    if ready := os.environ.get("KOFN_SITE"):
+        return Path(ready).resolve()
     subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)],
         cwd=ROOT,
@@ -129,7 +129,7 @@ def browser() -> Iterator[Browser]:
         yield opened
 
 
-@needs_chromium
+@pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 1280], ids=str)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_fits_says_nothing_and_asks_for_nothing(
@@ -152,7 +152,7 @@ def test_every_page_fits_says_nothing_and_asks_for_nothing(
     assert [url for url in browser.requested() if url.startswith(("http:", "https:", "ws:", "wss:"))] == []
 
 
-@needs_chromium
+@pytest.mark.browser
 @pytest.mark.parametrize("words", ["PoissonBinomial", "kofn fit llp", "log_count_between", "kofn.Trees"])
 def test_search_finds_without_a_server(browser: Browser, site: Path, words: str) -> None:
     browser.show(site / "index.html", width=1280, scheme="light")
@@ -165,7 +165,7 @@ def test_search_finds_without_a_server(browser: Browser, site: Path, words: str)
     assert any("/reference/" in address for address in found), found
 
 
-@needs_chromium
+@pytest.mark.browser
 def test_the_picture_of_the_layers_can_be_read(browser: Browser, site: Path) -> None:
     for width, shown in ((390, "phone"), (1280, "desktop")):
         browser.show(site / "architecture.html", width=width, scheme="light")
