@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
+import gzip
 import os
 import zlib
 from collections import Counter
@@ -60,8 +62,9 @@ class TableFile:
 
     def require_columns(self, *names: str) -> None:
         """Require that the columns are there; nothing but the header is read for it."""
+        there = set(self.columns)  # which may be thousands
         for name in names:
-            if name not in self.columns:
+            if name not in there:
                 more = f" and {len(self.columns) - 12} more" if len(self.columns) > 12 else ""
                 shown = ", ".join(self.columns[:12]) + more
                 close = difflib.get_close_matches(name, self.columns, n=1)
@@ -116,11 +119,14 @@ class TableFile:
         with self._readable():
             if self.separator is None:
                 return list(_require.package("pyarrow.parquet", extra="train").read_schema(self.path).names)
-            pandas = _require.package("pandas", extra="train")
-            # As a row, since pandas would give two columns of one name two names.
-            options = {"header": None, "dtype": str, "keep_default_na": False}
-            header = pandas.read_csv(self.path, sep=self.separator, nrows=1, **options).iloc[0]
-            return [unguarded(name) or f"Unnamed: {place}" for place, name in enumerate(header.tolist())]
+            # Not by pandas, which would give two columns of one name two names.
+            unpacked = gzip.open if self.path.suffix in PACKED else open
+            with unpacked(self.path, "rt", encoding="utf-8-sig", newline="") as text:
+                lines = csv.reader(text, delimiter=self.separator)
+                header = next((row for row in lines if len(row) > 1 or "".join(row).strip()), None)
+            if header is None:
+                raise ValueError("all its lines are empty")
+            return [unguarded(name) or f"Unnamed: {place}" for place, name in enumerate(header)]
 
     def _parquet(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
         # Without pre-buffering, which would hold the whole file; buffers of one row group are enough.
