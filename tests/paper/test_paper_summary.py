@@ -138,7 +138,7 @@ def test_report(tmp_path: Path) -> None:
     assert page.count("data:image/svg+xml;base64,") == 4
     assert "hyperparameters of <code>fast</code> were chosen" in page
     assert "`" not in page
-    assert "![The law of the count of three instances" in text
+    assert "![The distribution of the count of three instances" in text
     before = [path.read_bytes() for path in files]
     assert [path.read_bytes() for path in report(tmp_path, tmp_path / "report")] == before
 
