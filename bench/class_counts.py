@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ Array = NDArray[np.float64]
 
 def some_logits(rng: np.random.Generator, n: int, classes: int) -> Array:
     """Mild, confident or extreme scores, some alike, some impossible."""
-    x = rng.normal(size=(n, classes)) * rng.choice([0.1, 1.0, 5.0, 30.0, 300.0, 1000.0])
+    x: Array = rng.normal(size=(n, classes)) * rng.choice([0.1, 1.0, 5.0, 30.0, 300.0, 1000.0])
     kind = rng.integers(6)
     if kind == 0:
         x[:, rng.integers(classes)] += rng.choice([-500.0, -20.0, 20.0, 500.0])  # one class for or against all
@@ -90,9 +91,9 @@ def accuracy(cases: int, seed: int) -> tuple[list[list[str]], dict[str, Any]]:
         for engine in ("native", "torch"):
             found = answers(logits, counts, engine)
             errors = worst.setdefault(f"{name}, {engine}", {"log p": 0.0, "gradient": 0.0, "posteriors": 0.0})
-            for key, a, b in zip(errors, found, truth, strict=True):
+            for key, a, b in zip(errors, map(np.asarray, found), map(np.asarray, truth), strict=True):
                 with np.errstate(invalid="ignore"):
-                    error = np.where(np.equal(a, b), 0.0, np.abs(np.subtract(a, b)))
+                    error = np.where(a == b, 0.0, np.abs(a - b))
                 scale = max(1.0, abs(truth[0])) if key == "log p" and truth[0] > -np.inf else 1.0
                 size = float(np.max(error, initial=0.0)) / scale
                 errors[key] = max(errors[key], size if np.isfinite(size) else np.inf)
@@ -125,6 +126,11 @@ def recursion(logits: Tensor, counts: Tensor) -> Tensor:
     return table.gather(1, stride[:, -1:] - 1).squeeze(1).log()
 
 
+def in_torch(logits: Tensor, counts: Tensor) -> Tensor:
+    """The loss that kofn is measured against."""
+    return -recursion(logits, counts).mean()
+
+
 def batch(bags: int, n: int, classes: int) -> tuple[Tensor, Tensor]:
     g = torch.Generator().manual_seed(n)
     labels = torch.randint(0, classes, (bags, n), generator=g)
@@ -151,18 +157,13 @@ def speed(seconds: float) -> tuple[list[list[str]], dict[str, Any]]:
         torch.testing.assert_close(
             recursion(x.double(), k), kofn.log_class_count_prob(x.double(), k), rtol=1e-10, atol=1e-10
         )
-        runs = {"kofn": joint(x, k), "recursion in torch": backward(x, lambda x=x, k=k: -recursion(x, k).mean())}
+        runs = {"kofn": joint(x, k), "recursion in torch": backward(x, partial(in_torch, x, k))}
         note(f"{bags} bags of {n}, {classes} classes", runs, "recursion in torch", lambda a, b: b / a)
     for n, classes in ((1000, 3), (1000, 4), (10_000, 3)):
         x, k = batch(1, n, classes)
         y = x.detach()[..., 0].clone().requires_grad_()
-        binary = backward(y, lambda y=y, k=k: kofn.count_loss(y, kofn.Exactly(k[:, 0])))
-        note(
-            f"1 bag of {n:,}, {classes} classes",
-            {"kofn": joint(x, k), "one binary bag": binary},
-            "one binary bag",
-            lambda a, b: a / b,
-        )
+        runs = {"kofn": joint(x, k), "one binary bag": backward(y, partial(kofn.count_loss, y, kofn.Exactly(k[:, 0])))}
+        note(f"1 bag of {n:,}, {classes} classes", runs, "one binary bag", lambda a, b: a / b)
     return rows, record
 
 

@@ -91,7 +91,8 @@ bool ClassGrid::choose(const TiltedClasses& bag, int64_t size, int64_t classes, 
         }
         const double width = high - low, reach = bennett_radius(law.covariance[a][a], width, alias_exponent);
         const double support = width * static_cast<double>(size) + 1.0;
-        const double wanted = std::min(std::floor(reach + std::fabs(gap)) + 1.0, support);
+        // Half a count more: a gap of 1 that rounding makes a little less must not be an alias of 0 where L is certain.
+        const double wanted = std::min(std::floor(reach + std::fabs(gap) + 0.5) + 1.0, support);
         if (!(wanted < 1e9)) return false;
         points[a] = static_cast<int64_t>(wanted);
         // Of a Gaussian the frequencies up to sqrt(2 e / conditional variance)... but |sin(u/2)| is what counts.

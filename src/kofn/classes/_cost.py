@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log, log1p
+
 import torch
 from torch import Tensor
 
@@ -45,9 +47,13 @@ def joint_states(counts: Tensor) -> Tensor:
     return (k + 1).prod(-1) / (k.amax(-1) + 1)
 
 
-def require_within_budget(counts: Tensor, budget: float) -> None:
-    """Require joint distributions that are not too large to compute."""
+def require_within_budget(counts: Tensor, longest: int, budget: float) -> None:
+    """Require joint distributions that are not too large to compute, of bags of up to `longest` instances."""
     _require.number("budget", budget, low=0)
+    # Of all counts that sum to n, equal ones have the largest product: then nobody need look at each.
+    classes = counts.shape[-1]
+    if longest == 0 or (budget and log(longest) + classes * log1p(longest / classes) <= log(budget)):
+        return
     cells = joint_cells(counts).flatten()
     if not _require.holds(cells <= budget):
         bag = int((cells > budget).nonzero()[0])

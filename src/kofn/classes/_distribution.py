@@ -145,5 +145,5 @@ class ClassCountDistribution:
 
     def _counts(self, counts: Tensor, budget: float) -> Tensor:
         wanted = self.whole_numbers(counts)
-        require_within_budget(wanted, budget)
+        require_within_budget(wanted, self.instance_layout.longest, budget)
         return wanted

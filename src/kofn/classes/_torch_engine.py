@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from kofn.classes import _recursion
-from kofn.classes._cost import joint_states
+from kofn.classes import _fourier, _recursion
+from kofn.classes._cost import FREQUENCIES, joint_states
 from kofn.classes._sorted_bags import SortedBags
 
+_WORTH_A_TILT = 1.5  # states to a frequency, beyond which a bag is solved by these
 _CELLS = 1 << 21  # of the tables of a batch
 
 
@@ -41,8 +42,6 @@ class _LogProb(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, counts: Tensor) -> Tensor:
         ctx.save_for_backward(x, counts)
-        if not ctx.needs_input_grad[0]:
-            return _on_tape(x, counts)  # of which there is none in here
         value, posterior, prior = _solve(x, counts)
         ctx.slope = posterior - prior
         return value
@@ -81,10 +80,35 @@ def _solve(x: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     with torch.no_grad():
         for which in _batches(counts, x):
             bags = SortedBags.of(x[which], counts[which])
-            total, by_class = _recursion.posteriors(bags.log_p, bags.counts)
+            total, by_class = _joint(bags)
             value[which], prior[which] = bags.value(total), bags.prior
             posterior[which] = bags.posteriors(total, by_class)
     return value, posterior, prior
+
+
+def _joint(bags: SortedBags) -> tuple[Tensor, Tensor]:
+    """log P(K = k) and posteriors of sorted bags, (b,) and (b, n, c), each by the cheaper route."""
+    value, posterior = bags.log_p.new_empty(len(bags.log_p)), torch.zeros_like(bags.log_p)
+    left = []
+    for j, by_frequencies in enumerate(_worth_a_tilt(bags).tolist()):
+        kinds = int((bags.counts[j] > 0).sum()) if by_frequencies else 0
+        most = float(joint_states(bags.counts[j])) / 2
+        found = _fourier.posteriors(bags.log_p[j, :, :kinds], bags.counts[j, :kinds], most) if by_frequencies else None
+        if found is None:
+            left.append(j)
+        else:
+            value[j], posterior[j, :, :kinds] = found
+    if left:
+        value[left], posterior[left] = _recursion.posteriors(bags.log_p[left], bags.counts[left])
+    return value, posterior
+
+
+def _worth_a_tilt(bags: SortedBags) -> Tensor:
+    """Large bags of few classes, which the characteristic function may solve with fewer frequencies than states."""
+    kinds = (bags.counts > 0).sum(-1)
+    few = kinds < len(FREQUENCIES)
+    usual = torch.tensor(FREQUENCIES, device=kinds.device)[kinds.masked_fill(~few, 0)]
+    return few & (joint_states(bags.counts) > _WORTH_A_TILT * usual) & bags.possible & ~bags.broken
 
 
 def _batches(counts: Tensor, x: Tensor) -> list[Tensor]:
