@@ -18,11 +18,11 @@ examples: $(VENV)/ready
 	for example in examples/*.py; do $(BIN)/python $$example || exit 1; done
 
 test: $(VENV)/ready
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Under two minutes on two cores: all that is fast. What needs a browser, the paper's data or patience is left out.
 check: lint
-	$(BIN)/python -m pytest -q -n 2 -m "not slow and not browser and not data"
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not browser and not data"
 
 lint: $(VENV)/ready
 	$(BIN)/ruff format --check .

@@ -174,6 +174,7 @@ def test_forward_mode_and_transforms() -> None:
     torch.testing.assert_close(torch.func.vmap(torch.func.grad(f))(several), answers(several, k)[1])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_functions_break_their_graph_here() -> None:
     each, counts = bags(4)

@@ -80,6 +80,7 @@ def test_bad_input(votes: tuple[Path, Path], arguments: list[str], words: str, t
     assert words in run("report", votes[1], *arguments, code=2)
 
 
+@pytest.mark.slow
 def test_demo(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     found = json.loads(run("demo", "-o", folder, "-q", "--json"))

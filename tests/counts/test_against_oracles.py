@@ -96,6 +96,7 @@ def test_equals_algorithm_1_of_the_paper() -> None:
     torch.testing.assert_close(g, h, rtol=1e-10, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(np.finfo(np.longdouble).eps > 1e-18), reason="needs floats of more than 64 bits as an oracle")
 class TestFuzz:
     """Thousands of adversarial bags, up to 300 instances and logits up to 2e4, in one ragged batch a chunk."""

@@ -15,10 +15,11 @@ from torch.func import grad, hessian, jvp, vmap
 import kofn
 from kofn import losses
 
-pytestmark = pytest.mark.slow  # the compiler starts in seconds
-
 # torch's own: it makes an instance of a function class while it traces the rule for vmap.
-pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,  # the compiler
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+]
 COUNTS = torch.tensor([1, 3, 5])
 
 
