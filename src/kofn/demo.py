@@ -11,7 +11,7 @@ import numpy as np
 
 from kofn import metrics
 from kofn.datasets import BundledTask, load_digits_task
-from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+from kofn.estimators import FitWarning, LLPClassifier, MILClassifier, PUClassifier
 from kofn.learners import Learner
 from kofn.report import Comparison, Method, Report, report_of
 
@@ -38,6 +38,12 @@ class Fitted:
     model: Any
     auc: float
 
+    @property
+    def role(self) -> str:
+        """The role of the method: "count" for the count loss, "baseline", or "bound" for full supervision."""
+        role: str = METHODS[self.method][1]
+        return role
+
 
 def fits(learner: str | Learner = "network", *, seed: int = 0) -> Iterator[Callable[[], Fitted]]:
     """All fits of the demo, to be called one after the other, the count losses first.
@@ -58,7 +64,7 @@ def _fit(method: str, task: int, loss: Any, options: dict[str, Any], seed: int) 
     def run() -> Fitted:
         data = _data(task, seed)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "this fit is no better")  # a baseline may be as bad as it is
+            warnings.simplefilter("ignore", FitWarning)  # a baseline may be as bad as it is
             model = _model(data, task, loss, options)
         return Fitted(method, task, model, metrics.auc(data.test.labels, model.decision_function(data.test.instances)))
 
@@ -100,7 +106,7 @@ def compare(done: list[Fitted]) -> Comparison:
 
 def report(done: list[Fitted], *, seed: int = 0) -> Report:
     """One page: the comparison, then what the count loss learned in each task."""
-    llp, mil, pu = (fit.model for fit in done if fit.method == "count loss")
+    llp, mil, pu = (fit.model for fit in done if fit.role == "count")
     parts = []
     data = _data(0, seed)
     x, y, groups = data.task.rows(data.train.instances)

@@ -61,7 +61,7 @@ def demo(demo: Demo, settings: Settings, talk: Talk) -> None:
             bar.update(task, advance=1, description=f"{done[-1].method}: {digits.TASKS[done[-1].task]}")
     write(digits.report(done, seed=settings.seed), page)
     for fit in done:
-        if fit.method == "count loss":
+        if fit.role == "count":
             fit.model.save(output / _MODELS[fit.task])
     compared = digits.compare(done)
     seconds = time.monotonic() - start
@@ -81,8 +81,8 @@ def _show(compared: Any) -> None:
     table.add_column("method")
     for name in compared.tasks:
         table.add_column(name, justify="right")
-    for method in compared.methods:
+    for method, after in zip(compared.methods, [*compared.methods[1:], None], strict=True):
         style = {"count": "bold", "bound": "dim"}.get(method.role)
         scores = ["" if score is None else f"{score:.3f}" for score in method.scores]
-        table.add_row(method.name, *scores, style=style, end_section=method.role != "baseline" or method.name == "uPU")
+        table.add_row(method.name, *scores, style=style, end_section=after is None or after.role != method.role)
     Console().print(table)

@@ -37,6 +37,8 @@ def show_model(model: Any, path: Path) -> None:
     line()
     line(f"Measured on {found['on']}, {counted}")
     _show_losses(estimator)
+    if estimator.validation_loss_ is not None and estimator.loss == "count":  # the likelihood is this loss, turned
+        found = {name: value for name, value in found.items() if not name.startswith("log_likelihood")}
     show_measures(found)
 
 

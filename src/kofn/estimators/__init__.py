@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from kofn.estimators import _saving
+from kofn.estimators._fit_warning import FitWarning
 from kofn.estimators._grid_search import search
 from kofn.estimators._llp_classifier import LLPClassifier
 from kofn.estimators._mil_classifier import MILClassifier
 from kofn.estimators._pu_classifier import PUClassifier
 
-__all__ = ["LLPClassifier", "MILClassifier", "PUClassifier", "load", "search"]
+__all__ = ["FitWarning", "LLPClassifier", "MILClassifier", "PUClassifier", "load", "search"]
 
 
 def load(

@@ -23,6 +23,7 @@ from kofn.bags import Bags
 from kofn.counts import CountDistribution
 from kofn.estimators._baselines import NO_FEATURES, baseline_losses
 from kofn.estimators._columns import Columns, EncodedTable, Floats, has_categories
+from kofn.estimators._fit_warning import FitWarning
 from kofn.estimators._row_labels import Array, as_array, bags_of, rows_of
 from kofn.estimators._saving import load, save
 from kofn.learners import Fitted, Learner, Linear, Network, Problem, Progress, PUProblem, Trees
@@ -167,6 +168,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
                 f"{self.validation_loss_:.4g}, and {self.baselines_[NO_FEATURES]:.4g} if every instance has the base "
                 f"rate. Look whether the features can tell positives from negatives, whether rows and bags belong "
                 f"together, and whether there are more bags to learn from; or try another learner.",
+                FitWarning,
                 stacklevel=3,
             )
         return self

@@ -13,7 +13,7 @@ import torch
 from sklearn.base import clone
 
 from kofn import _require
-from kofn.estimators import LLPClassifier, PUClassifier
+from kofn.estimators import FitWarning, LLPClassifier, PUClassifier
 from kofn.estimators._baselines import baseline_losses
 from kofn.estimators._measures import measure, scores_of
 from kofn.learners import CountObjective, Problem, Progress, PUProblem
@@ -130,7 +130,7 @@ def _judge(estimator: Any, table: TrainingTable, problem: Problem, split: Split)
     train, held = (_rows(problem, units) for units in split)
     start = time.monotonic()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "this fit is no better")  # the baselines stand beside it
+        warnings.simplefilter("ignore", FitWarning)  # the baselines stand beside it
         estimator.fit(**table.arguments(train))
     seconds = time.monotonic() - start
     bags = None if table.metadata.bag_of is None else table.metadata.bags(held)

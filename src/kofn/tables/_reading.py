@@ -15,7 +15,7 @@ from kofn import _require
 from kofn.bags import Bags
 from kofn.estimators._columns import Columns, EncodedTable, Floats, NotNumbersError
 from kofn.estimators._row_labels import bags_of
-from kofn.tables._table_file import TableFile
+from kofn.tables._table_file import TableError, TableFile
 from kofn.tables._table_warning import TableWarning
 
 
@@ -193,7 +193,7 @@ def naming_file(file: TableFile) -> Iterator[None]:
     """Errors about a column name the file too."""
     try:
         yield
+    except TableError:
+        raise
     except ValueError as error:
-        if str(file.path) in str(error):
-            raise
-        raise ValueError(f"{file.path}: {error}") from error
+        raise TableError(f"{file.path}: {error}") from error

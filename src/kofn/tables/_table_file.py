@@ -24,6 +24,10 @@ SUFFIXES = {".csv": ",", ".tsv": "\t", ".parquet": None, ".pq": None}
 PACKED = (".gz",)
 
 
+class TableError(ValueError):
+    """A table that cannot be read; the message names its file."""
+
+
 class TableFile:
     """A CSV or Parquet file whose columns are known and whose rows are not yet read.
 
@@ -45,16 +49,16 @@ class TableFile:
         if not self.path.exists():
             raise FileNotFoundError(f"{self.path}: there is no such file{_similar_file(self.path)}. Check the path.")
         if self.path.is_dir():
-            raise ValueError(f"{self.path} is a folder; a table is one file. Name a file in it.")
+            raise TableError(f"{self.path} is a folder; a table is one file. Name a file in it.")
         if not self.path.stat().st_size:
-            raise ValueError(f"{self.path} is empty. It needs a header and rows.")
+            raise TableError(f"{self.path} is empty. It needs a header and rows.")
         self.columns = self._columns()
         twice = [name for name, times in Counter(self.columns).items() if times > 1]
         if twice:
-            raise ValueError(f"{self.path} has two columns named {twice[0]!r}. Rename one of them.")
+            raise TableError(f"{self.path} has two columns named {twice[0]!r}. Rename one of them.")
         other = next((sign for sign in ";\t|" if self.separator == "," and sign in "".join(self.columns[:1])), None)
         if other is not None and len(self.columns) == 1:
-            raise ValueError(
+            raise TableError(
                 f"{self.path} has fields with {other!r} between them; a .csv has commas. Convert it once: python -c "
                 f"\"import pandas; pandas.read_csv('{self.path}', sep={other!r}, decimal=',').to_csv('converted.csv', "
                 f'index=False)" (leave decimal out if numbers have a point).'
@@ -69,7 +73,7 @@ class TableFile:
                 shown = ", ".join(self.columns[:12]) + more
                 close = difflib.get_close_matches(name, self.columns, n=1)
                 cure = f"Did you mean {close[0]!r}?" if close else "Check the name."
-                raise ValueError(f"{self.path} has no column {name!r}. {cure} Its columns are: {shown}.")
+                raise TableError(f"{self.path} has no column {name!r}. {cure} Its columns are: {shown}.")
 
     def split_names(self, text: str) -> list[str]:
         """Names from a list with commas; a column whose own name has a comma is itself."""
@@ -113,7 +117,7 @@ class TableFile:
                     _all_numbers(frame, [name for name in columns if name not in text])
                 yield frame
         if not some:
-            raise ValueError(f"{self.path} has a header and no rows. There is nothing to read.")
+            raise TableError(f"{self.path} has a header and no rows. There is nothing to read.")
 
     def _columns(self) -> list[str]:
         with self._readable():
@@ -169,20 +173,20 @@ class TableFile:
             raise
         except UnicodeDecodeError as error:
             if self.separator is None:
-                raise ValueError(f"{self.path} cannot be read as Parquet: {error}. Check the file.") from error
-            raise ValueError(
+                raise TableError(f"{self.path} cannot be read as Parquet: {error}. Check the file.") from error
+            raise TableError(
                 f"{self.path} must be text in UTF-8; byte {error.start} is not. Convert it once, of a Windows program "
                 f"most likely so: iconv -f WINDOWS-1252 -t UTF-8 {self.path} > converted.csv"
             ) from None
         except (EOFError, zlib.error) as error:
-            raise ValueError(
+            raise TableError(
                 f"{self.path} is cut off or damaged: {error}. Copy or download it again, and test it: gzip -t "
                 f"{self.path}"
             ) from error
         except Exception as error:
             kind = "Parquet" if self.separator is None else "CSV"
             reason = " ".join(str(error).split()).rstrip(".")
-            raise ValueError(f"{self.path} cannot be read as {kind}: {reason}. Check the file.") from error
+            raise TableError(f"{self.path} cannot be read as {kind}: {reason}. Check the file.") from error
 
 
 def _all_numbers(frame: Any, columns: Sequence[str]) -> None:
