@@ -66,6 +66,12 @@ def tables() -> None:
                 )
                 lines.append(",".join(map(str, (f"{bag} {number}", *row, told))))
         Path(f"{name}.csv").write_text("\n".join(lines) + "\n")
+    lines = ["district,box,people,age,votes"]
+    for box in range(20):
+        people = [generator.randint(1, 9) for _ in range(4)]
+        votes = generator.randint(0, sum(people))
+        lines += [f"{box // 5},{box},{many},{generator.randint(18, 90)},{votes}" for many in people]
+    Path("census.csv").write_text("\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize(
