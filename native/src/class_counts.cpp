@@ -20,6 +20,7 @@ constexpr double states_side_by_side = 512;     // a vector of bags for each: mo
 constexpr int64_t cells_kept = int64_t{1} << 17;   // of the tables of one bag, before some are computed twice
 // A frequency costs an instance about as much as so many states for each class.
 constexpr double states_per_frequency = 3.0;
+constexpr double confirmed = 1e8;  // cells of a table that are spent on confirming that counts are impossible
 
 // Frequencies that carry a bag of so many classes, to begin with: fewer states than that are never worth a tilt.
 double usual_frequencies(int64_t classes) {
@@ -146,53 +147,12 @@ void ClassSolver::gather(const Bag& bag, double* out, int64_t step) const {
     }
 }
 
-// One class, or none: the labels are known.
-bool ClassSolver::closed_form(const Bag& bag) {
-    if (bag.classes > 1) return false;
-    double value = 0.0;
-    bool possible = true;
-    if (bag.size) {
-        // log softmax = x - top - log(1 + the rest), right to the last digit: one instance is cross-entropy.
-        const double* p = probabilities(bag.number);
-        const int64_t wanted = order_[bag.order], classes = call_.classes;
-        for (int64_t i = 0, all = call_.input.size(bag.number); i < all; ++i) {
-            if (absent(bag.number, i)) continue;
-            const int64_t at = (call_.input.start(bag.number) + i) * classes;
-            const auto logit = [&](int64_t c) {
-                return call_.input.wide ? static_cast<const double*>(call_.input.logits)[at + c]
-                                        : static_cast<double>(static_cast<const float*>(call_.input.logits)[at + c]);
-            };
-            int64_t top = 0;
-            for (int64_t c = 1; c < classes; ++c)
-                if (logit(c) > logit(top)) top = c;
-            double rest = 0.0;
-            for (int64_t c = 0; c < classes; ++c)
-                if (c != top) rest += p[i * classes + c];
-            const double log_top = std::log1p(-std::min(rest, 0.5)) ;
-            value += wanted == top ? (rest <= 0.5 ? log_top : std::log(p[i * classes + top]))
-                                   : logit(top) == infinity ? -infinity
-                                                            : logit(wanted) - logit(top) + std::log(p[i * classes + top]);
-        }
-        possible = value > -infinity;
-    }
-    write_value(bag.number, value);
-    if (!instances_wanted()) return true;
-    if (!possible) {
-        write_prior(bag.number, 0.0);
-        return true;
-    }
-    double* joint = joint_.reserve(std::max<int64_t>(bag.size, 1));
-    std::fill_n(joint, bag.size, 1.0);
-    write_instances(bag, joint, 1, 1.0);
-    return true;
-}
-
-// The tilted law of a bag, from log-probabilities that are right however small.
-const TiltedClasses& ClassSolver::tilted(const Bag& bag) {
+// Log-probabilities of a bag's own instances and classes, right however small: x - top + log(1 - the others' share).
+const double* ClassSolver::logs(const Bag& bag) {
     const Input& input = call_.input;
     const int64_t classes = call_.classes;
-    double* logs = logs_.reserve(bag.size * bag.classes);
     const int64_t* order = order_.data() + bag.order;
+    double* out = logs_.reserve(std::max<int64_t>(1, bag.size * bag.classes));
     for (int64_t i = 0, all = input.size(bag.number); i < all; ++i) {
         if (absent(bag.number, i)) continue;
         const int64_t at = (input.start(bag.number) + i) * classes;
@@ -200,29 +160,54 @@ const TiltedClasses& ClassSolver::tilted(const Bag& bag) {
             return input.wide ? static_cast<const double*>(input.logits)[at + c]
                               : static_cast<double>(static_cast<const float*>(input.logits)[at + c]);
         };
-        double top = -infinity, sum = 0.0;
-        for (int64_t c = 0; c < classes; ++c) top = std::max(top, logit(c));
-        // The likeliest has p = 1 / sum e^{x - top}; -log p is the log of that sum.
+        int64_t top = 0;
+        for (int64_t c = 1; c < classes; ++c)
+            if (logit(c) > logit(top)) top = c;
         const double* p = probabilities(bag.number) + i * classes;
-        for (int64_t c = 0; c < classes; ++c) sum = std::max(sum, p[c]);
-        const double log_top = std::log(sum);
-        for (int64_t c = 0; c < bag.classes; ++c, ++logs) {
-            const double x = logit(order[c]);
-            *logs = x == top ? log_top : top == infinity ? -infinity : (x - top) + log_top;
+        double rest = 0.0;
+        for (int64_t c = 0; c < classes; ++c) rest += c == top ? 0.0 : p[c];
+        const double log_top = rest < 0.5 ? std::log1p(-rest) : std::log(p[top]);
+        for (int64_t c = 0; c < bag.classes; ++c, ++out) {
+            const bool certain = logit(top) == infinity;  // then the others are impossible
+            *out = order[c] == top ? log_top : certain ? -infinity : (logit(order[c]) - logit(top)) + log_top;
         }
     }
-    return tilt_.solve(logs_.data(), bag.size, bag.classes, counts_.data() + bag.order);
+    return logs_.data();
+}
+
+// One class, or none: the labels are known.
+bool ClassSolver::closed_form(const Bag& bag) {
+    if (bag.classes > 1) return false;
+    const double* each = logs(bag);
+    double value = 0.0;
+    for (int64_t i = 0; i < bag.size; ++i) value += each[i];
+    if (value == -infinity) {
+        impossible(bag);
+        return true;
+    }
+    write_value(bag.number, value);
+    if (!instances_wanted()) return true;
+    double* joint = joint_.reserve(std::max<int64_t>(bag.size, 1));
+    std::fill_n(joint, bag.size, 1.0);
+    write_instances(bag, joint, 1, 1.0);
+    return true;
 }
 
 bool ClassSolver::by_frequencies(const Bag& bag) {
     if (bag.classes > ClassFrequencies::most_classes || bag.states < usual_frequencies(bag.classes)) return false;
-    const TiltedClasses& view = tilted(bag);
+    const int64_t* counts = counts_.data() + bag.order;
+    const TiltedClasses& view = tilt_.solve(logs(bag), bag.size, bag.classes, counts);
     const double most = bag.states / states_per_frequency;
-    if (!grid_.choose(view, bag.size, bag.classes, counts_.data() + bag.order, kernels_.lanes, most)) return false;
+    if (!grid_.choose(view, bag.size, bag.classes, counts, kernels_.lanes, most)) return false;
     double* joint = instances_wanted() ? joint_.reserve(bag.size * bag.classes) : nullptr;
     double* work = work_.reserve(class_fourier_work(kernels_.lanes, bag.size, bag.classes));
     const double total = kernels_.class_fourier(view.p, bag.size, bag.classes, grid_.frequencies(), joint, work);
-    if (!(total > 1e-12)) return false;  // no tilt made the counts likely: ends of what is possible
+    // No tilt makes the counts likely: they are impossible. A table that can be had confirms it.
+    if (!(total > 1e-12)) {
+        if (bag.states * static_cast<double>(bag.size) <= confirmed) return false;
+        impossible(bag);
+        return true;
+    }
     write_value(bag.number, std::log(total) + view.back);
     if (joint) write_instances(bag, joint, 1, 1.0 / total);
     return true;
@@ -255,14 +240,10 @@ void ClassSolver::alone(const Bag& bag) {
 }
 
 void ClassSolver::tilted_table(const Bag& bag) {
-    const TiltedClasses& view = tilted(bag);
+    const TiltedClasses& view = tilt_.solve(logs(bag), bag.size, bag.classes, counts_.data() + bag.order);
     double* joint = instances_wanted() ? joint_.reserve(bag.size * bag.classes) : nullptr;
     const double total = table(bag, view.p, joint);
-    if (!(total > 0.0)) {
-        write_value(bag.number, -infinity);
-        write_prior(bag.number, 0.0);
-        return;
-    }
+    if (!(total > 0.0)) return impossible(bag);
     write_value(bag.number, std::log(std::max(total, smallest)) + view.back);
     if (joint) write_instances(bag, joint, 1, 1.0 / total);
 }
@@ -299,6 +280,11 @@ void ClassSolver::write_value(int64_t j, double value) const {
         static_cast<double*>(call_.value)[j] = value;
     else
         static_cast<float*>(call_.value)[j] = static_cast<float>(value);
+}
+
+void ClassSolver::impossible(const Bag& bag) const {
+    write_value(bag.number, -infinity);
+    write_prior(bag.number, 0.0);
 }
 
 // Where counts say nothing: posteriors are priors.

@@ -44,7 +44,8 @@ private:
     void alone(const Bag& bag);
     double table(const Bag& bag, const double* p, double* joint);
     void tilted_table(const Bag& bag);
-    const TiltedClasses& tilted(const Bag& bag);
+    const double* logs(const Bag& bag);
+    void impossible(const Bag& bag) const;
 
     const double* probabilities(int64_t j) const {
         return probabilities_.data() + (call_.input.start(j) - begin_) * call_.classes;

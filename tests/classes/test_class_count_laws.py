@@ -188,6 +188,17 @@ def test_compiled_functions_break_their_graph_here() -> None:
     torch.testing.assert_close(torch.autograd.grad(compiled(x), x), torch.autograd.grad(f(x), x))
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_whole_graph_is_refused() -> None:
+    each, counts = bags(4)
+
+    def f(x: Tensor) -> Tensor:
+        return kofn.count_loss(x, kofn.ClassCounts(counts[0]))
+
+    with pytest.raises(Exception, match=r"(?i)graph|disable"):
+        torch.compile(f, backend="eager", fullgraph=True)(each[0])
+
+
 def test_the_mean() -> None:
     each, counts = bags()
     flat, offsets = ragged(each)

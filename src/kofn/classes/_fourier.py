@@ -14,16 +14,17 @@ import torch
 from torch import Tensor
 
 from kofn.classes._grid import choose_grid
+from kofn.classes._sorted_bags import NEVER
 from kofn.classes._tilt import solve_tilt
 
 _CELLS = 1 << 20  # frequencies times instances at once
+_CONFIRMED = 1e7  # cells of a table that are spent on confirming that counts are impossible
 
 
 def posteriors(log_p: Tensor, counts: Tensor, most: float) -> tuple[Tensor, Tensor] | None:
     """log P(K = k), a scalar, and P(y_i = c | K = k), (n, c), of log-probabilities (n, c) and counts (c,).
 
-    None if that takes more than `most` frequencies, or if the counts are at an end of what is possible, where no tilt
-    makes them likely.
+    None if that takes more than `most` frequencies, half as many as there are states, or if a table has to tell.
     """
     view = solve_tilt(log_p, counts)
     grid = choose_grid(view.mean, view.covariance, counts, len(log_p), most)
@@ -40,6 +41,6 @@ def posteriors(log_p: Tensor, counts: Tensor, most: float) -> tuple[Tensor, Tens
         after = torch.cat([w.flip(0).cumprod(0).flip(0), ends])
         total = total + (g * before[-1]).real.sum()
         shares = shares + ((before[:-1] * after[1:] * g) @ waves).real
-    if not float(total) > 1e-12:
-        return None
+    if not float(total) > 1e-12:  # no tilt makes the counts likely: impossible, which a table confirms if it can be had
+        return None if 2 * most * len(log_p) <= _CONFIRMED else (torch.full_like(total, NEVER), view.p)
     return total.log() + view.back, (view.p * shares / total).clamp(0.0, 1.0)
