@@ -61,6 +61,7 @@ def test_the_oracle_knows_what_is_certain_and_what_cannot_be() -> None:
     assert np.exp(possible.log_law).tolist() == pytest.approx([0, 0.5, 0.5, 0], abs=1e-18)
 
 
+@pytest.mark.slow
 def test_a_small_fuzz_passes_and_leaves_its_figures(tmp_path: Path) -> None:
     assert main(["--bags", "300", "--seed", "1", "--jobs", "1", "--out", str(tmp_path / "fuzz")]) == 0
     record = json.loads((tmp_path / "fuzz.json").read_text())
@@ -71,6 +72,7 @@ def test_a_small_fuzz_passes_and_leaves_its_figures(tmp_path: Path) -> None:
     assert "| `log_count_distribution` | 1e-11 |" in (tmp_path / "fuzz.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_bags_in_any_number_of_processes() -> None:
     one, two = (list(run(range(2), bags=510, seed=9, jobs=jobs)) for jobs in (1, 2))
     assert one == two

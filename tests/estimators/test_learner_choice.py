@@ -13,6 +13,8 @@ from torch import nn
 import kofn
 from kofn import learners
 
+pytestmark = pytest.mark.slow  # every learner with its defaults, which train for long
+
 TASK = bags_task(bags=4)  # of so few bags none is held out
 IMAGES = TASK.X.reshape(-1, 1, 1, 2)
 ROWS, _, LABELS = pu_task(rows=40)

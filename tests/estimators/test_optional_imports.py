@@ -41,6 +41,7 @@ for learner in (kofn.Linear(l2=0.1), kofn.Network(epochs=1, validation_fraction=
 """
 
 
+@pytest.mark.slow
 def test_what_is_imported_when() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

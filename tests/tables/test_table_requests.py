@@ -326,6 +326,7 @@ def test_no_name_at_all(tmp_path: Path) -> None:
             fit(path, label=label)
 
 
+@pytest.mark.slow
 def test_thousands_of_columns(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(8, 4000)), columns=[f"c{i}" for i in range(4000)])
