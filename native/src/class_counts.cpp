@@ -200,7 +200,7 @@ bool ClassSolver::by_frequencies(const Bag& bag) {
     const double most = bag.states / states_per_frequency;
     if (!grid_.choose(view, bag.size, bag.classes, counts, kernels_.lanes, most)) return false;
     double* joint = instances_wanted() ? joint_.reserve(bag.size * bag.classes) : nullptr;
-    double* work = work_.reserve(class_fourier_work(kernels_.lanes, bag.size, bag.classes));
+    double* work = work_.reserve(class_fourier_work(kernels_.lanes, bag.size, bag.classes, grid_.frequencies().number));
     const double total = kernels_.class_fourier(view.p, bag.size, bag.classes, grid_.frequencies(), joint, work);
     // No tilt makes the counts likely: they are impossible. A table that can be had confirms it.
     if (!(total > 1e-12)) {

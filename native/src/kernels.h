@@ -67,7 +67,11 @@ struct ClassFrequencies {
     const double *re, *im;        // g
 };
 
-static inline int64_t class_fourier_work(int lanes, int64_t size, int64_t classes) { return lanes * size * (4 + classes); }
+static inline int64_t class_block(int64_t size) { return size <= 1024 ? size : 512; }  // of instances, done at a time
+static inline int64_t class_blocks(int64_t size) { return size <= 1024 ? 1 : (size + 511) / 512; }
+static inline int64_t class_fourier_work(int lanes, int64_t size, int64_t classes, int64_t frequencies) {
+    return lanes * class_block(size) * (4 + classes) + 2 * frequencies * (class_blocks(size) + 1);
+}
 
 struct Kernels {
     int lanes;
