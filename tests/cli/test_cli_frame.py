@@ -153,6 +153,7 @@ def run(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @posix
 def test_a_full_or_closed_stdout() -> None:
     with open("/dev/full", "w") as full:
@@ -166,12 +167,14 @@ def test_a_full_or_closed_stdout() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_a_terminal_of_few_characters(tmp_path: Path) -> None:
     found = run("info", tmp_path / "Städte", env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert found.returncode == 2
     assert "St\\xe4dte" in found.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 @posix
 def test_a_command_that_is_terminated_while_it_writes_leaves_nothing(tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ NETWORK += ["--set", "patience=none"]
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
 def test_a_second_fit_of_the_same_model_is_refused_and_the_first_is_not_disturbed(here: Path) -> None:
     endless = ["fit", "llp", "t.csv", *NETWORK, "--set", "epochs=100000", "-o", "new"]
@@ -126,6 +127,7 @@ def test_a_second_fit_of_the_same_model_is_refused_and_the_first_is_not_disturbe
     assert sorted(os.listdir(here)) == ["m", "new", "t.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="limits of POSIX")
 @pytest.mark.parametrize("learner", [COLUMNS, [*NETWORK, "--set", "epochs=3"]], ids=["saving", "checkpointing"])
@@ -166,6 +168,7 @@ def test_the_checkpoint_of_another_program(here: Path) -> None:
     assert (here / "new.checkpoint").read_bytes().endswith(b"of another program")
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_info_opens_the_models_of_the_demo(tmp_path: Path) -> None:
     assert kofn("demo", "-q", "-o", tmp_path, "--learner", "linear", "--set", "l2=0.1").exit_code == 0

@@ -109,7 +109,7 @@ def test_design_by_weight_is_design_of_repeated_rows() -> None:
     [
         ({"l2": -1.0}, "`l2` must be from 0"),
         ({"penalties": ()}, "`penalties` must hold one or more numbers"),
-        ({"penalties": (-1.0,)}, "`penalties` must be finite and at least 0"),
+        ({"penalties": (-1.0,)}, "`penalties` must be from 0"),
         ({"folds": 1}, "`folds` must be at least 2"),
         ({"max_steps": 0}, "`max_steps` must be at least 1"),
     ],

@@ -189,7 +189,8 @@ def _to_numbers(values: Any) -> NDArray[np.float64]:
 
 
 def _format_value(value: Any) -> str:
-    return "no value" if value is None or value != value else repr(value) if isinstance(value, str) else f"{value}"
+    pandas = _require.package("pandas", extra="train")
+    return "no value" if pandas.isna(value) else repr(value) if isinstance(value, str) else f"{value}"
 
 
 def _format_labels(values: list[Any]) -> str:

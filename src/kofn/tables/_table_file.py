@@ -213,7 +213,8 @@ def separator(path: Path) -> str | None:
 def _similar_file(path: Path) -> str:
     """A file of a similar name in the same folder."""
     try:
-        close = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
+        others = [name for name in os.listdir(path.parent) if name != path.name]  # which may be a link to nowhere
+        close = difflib.get_close_matches(path.name, others, n=1)
     except OSError:
         return ""
     return f"; {path.with_name(close[0])} is there" if close else ""

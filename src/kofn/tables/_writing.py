@@ -16,10 +16,10 @@ from kofn.tables._table_warning import TableWarning
 
 
 def check_output(path: str | os.PathLike[str]) -> Path:
-    """The file that may be written: of a known kind, in a folder that is there.
+    """The file that may be written: of a known kind, and no folder. Folders above it are made when it is written.
 
     Raises:
-        ValueError, FileNotFoundError: it may not.
+        ValueError: it may not.
 
     Examples:
         >>> from kofn.tables import check_output
@@ -33,8 +33,6 @@ def check_output(path: str | os.PathLike[str]) -> Path:
     separator(target)
     if target.is_dir():
         raise ValueError(f"{target} is a folder; the table is written to a file. Name one in it.")
-    if not target.absolute().parent.is_dir():
-        raise FileNotFoundError(f"{target.parent}: there is no such folder to write {target.name} to. Make it first.")
     return target
 
 
