@@ -12,6 +12,7 @@ import layers
 import picture
 
 import kofn
+from kofn.estimators._measures import MEASURES
 
 
 def pictures() -> str:
@@ -53,11 +54,18 @@ def names() -> str:
     return "\n".join(["| name | what it is |", "|---|---|", *(row for _, row in sorted(rows))])
 
 
+def measures() -> str:
+    """The measures of a model: their names in JSON, on the screen and in reports, and what they say."""
+    rows = [f"| `{key}` | {about.name} | {about.meaning} |" for key, about in MEASURES.items()]
+    return "\n".join(["| in JSON and Python | on the screen | meaning |", "|---|---|---|", *rows])
+
+
 FILLED: dict[str, Callable[[], str]] = {
     "layers": pictures,
     "packages": package_table,
     "names": names,
     "commands": commands.page,
+    "measures": measures,
 }
 
 

@@ -165,3 +165,15 @@ def test_values_that_are_refused(values: list[Any], positive: str | None, messag
 def test_infinity_is_no_label() -> None:
     with pytest.raises(ValueError, match="row 2 has inf, which must be a number"):
         numbers(pd.Series([1.0, np.inf]), WHERE)
+
+
+def test_noise_does_not_explain_everything() -> None:
+    with pytest.raises(ValueError, match=r"column 'y': bag 'bag1' has the label 1e\+308, which no noise explains"):
+        read([1.0, 1.0, 1e308], [0, 0, 1], noise="laplace:1")
+
+
+def test_lists_are_no_labels() -> None:
+    with pytest.raises(ValueError, match=r"row 1 has \[1, 2\], which must be a number"):
+        read([[1, 2], [1, 2]], [0, 0])
+    with pytest.raises(ValueError, match=r"must have two values, 0 and 1; it has \[1, 2\]"):
+        binary(pd.Series([[1, 2], [1, 2]]), WHERE, positive=None)

@@ -1,4 +1,4 @@
-"""Laws of counts against bags: scores of bags, expected counts, calibration."""
+"""Distributions of counts against bags: scores of bags, expected counts, calibration."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def expected_count_error(
 
 @dataclass(frozen=True, eq=False)
 class CountCalibration:
-    """How often the true counts lie in the central intervals of their predicted laws.
+    """How often the true counts lie in the central intervals of their predicted distributions.
 
     Attributes:
         levels: nominal probabilities of the intervals.
         coverage: share of the bags whose count each interval holds; of a calibrated model the levels themselves.
-            Below them the laws are too narrow or off, above them too wide.
+            Below them the distributions are too narrow or off, above them too wide.
         below: (bags,) P(S < s) of each bag's true count s, float64.
         here: (bags,) P(S = s).
     """
@@ -115,11 +115,11 @@ def count_calibration(
     offsets: Tensor | None = None,
     levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95),
 ) -> CountCalibration:
-    """Whether the laws of the counts are as wide as they should be, measured on bags whose counts are known.
+    """Whether the distributions of the counts are as wide as they should be, measured on bags whose counts are known.
 
-    If a bag's count s has the predicted law, then U = P(S < s) + V P(S = s) with V uniform on [0, 1] is uniform too,
-    and lies in the central interval of level q with probability q, although no interval of whole counts has that
-    probability. V need not be drawn: the share of V that puts U inside is known, and the mean over bags of
+    If a bag's count s has the predicted distribution, then U = P(S < s) + V P(S = s) with V uniform on [0, 1] is
+    uniform too, and lies in the central interval of level q with probability q, although no interval of whole counts
+    has that probability. V need not be drawn: the share of V that puts U inside is known, and the mean over bags of
 
         P_V((1 - q) / 2 <= U <= (1 + q) / 2)
 

@@ -187,7 +187,7 @@ class ExampleBag:
 
 @dataclass(frozen=True, eq=False)
 class Binomial:
-    """Laws of the count in bags of unlabelled instances, against the binomial that the mixture implies.
+    """Distributions of the count in bags of unlabelled instances, against the binomial that the mixture implies.
 
     Attributes:
         mixture: fraction of positives among the unlabelled.

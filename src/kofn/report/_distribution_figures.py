@@ -124,7 +124,7 @@ def pit_histogram(calibration: Calibration) -> Figure:
 
 
 def against_binomial(binomial: Binomial) -> Figure:
-    """Laws of bags of unlabelled instances over the binomial of the mixture."""
+    """Distributions of the counts of bags of unlabelled instances over the binomial of the mixture."""
     size = len(binomial.reference) - 1
     start, end = _range([binomial.reference, *binomial.distributions, *binomial.before], None)
     peak = max(float(one.max()) for one in [binomial.reference, *binomial.distributions, *binomial.before])

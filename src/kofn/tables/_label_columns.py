@@ -17,6 +17,7 @@ from kofn.targets import Target, from_bounds, from_counts, from_proportions
 
 Kind = Literal["proportion", "count", "interval"]
 Array = NDArray[Any]
+LARGEST = 2.0**53  # beyond it a float has no whole numbers to tell apart
 TRUE, FALSE = ("true", "yes", "y", "t"), ("false", "no", "n", "f")
 
 
@@ -119,7 +120,7 @@ def count_labels(
         columns: names of the label columns, two for an interval.
         path: of the file, for errors.
         kind: "proportion", "count" or "interval"; None where the values tell.
-        noise: the law of the noise that was added, or None.
+        noise: the distribution of the noise that was added, or None.
         rounding: as for `LLPClassifier`.
 
     Raises:
@@ -141,6 +142,11 @@ def count_labels(
     found: Kind = "count" if kind == "count" else "proportion"
     if kind is None:
         found = "count" if noise is not None else _infer_kind(labels[:, 0], metadata, where)
+    if noise is not None and abs(labels).max() > LARGEST:
+        bag = metadata.bag_names[int(abs(labels[:, 0]).argmax())]
+        raise ValueError(
+            f"{where}: bag {bag!r} has the label {abs(labels).max():g}, which no noise explains. Correct it."
+        )
     if noise is None:
         values = torch.from_numpy(labels[:, 0])
         as_target = partial(from_counts if found == "count" else partial(from_proportions, rounding=rounding), values)
@@ -184,7 +190,10 @@ def _infer_kind(labels: Array, metadata: RowMetadata, where: Column) -> Kind:
 def _to_numbers(values: Any) -> NDArray[np.float64]:
     """Numbers, NaN for all else."""
     pandas = _require.package("pandas", extra="train")
-    result: NDArray[np.float64] = pandas.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    try:
+        result: NDArray[np.float64] = pandas.to_numeric(values, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    except TypeError:  # lists and the like
+        result = np.full(len(values), np.nan)
     return result.copy()
 
 

@@ -125,7 +125,10 @@ def _bag_codes(frame: Any, file: TableFile, before: int) -> tuple[NDArray[np.int
 def _whole_copies(column: Any, file: TableFile, name: str) -> NDArray[np.int64]:
     """Copies as whole numbers."""
     pandas = _require.package("pandas", extra="train")
-    values = pandas.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    try:
+        values = pandas.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    except TypeError:  # lists and the like
+        values = np.full(len(column), np.nan)
     with np.errstate(invalid="ignore"):
         odd = np.flatnonzero(~((values >= 0) & (values < 2**31) & (values == np.round(values))))
     if len(odd):

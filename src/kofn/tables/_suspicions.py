@@ -28,7 +28,8 @@ def warn_of_missing_header(file: TableFile) -> None:
             value = float(name)
         except ValueError:
             continue
-        (whole if name.isdigit() else odd).append(value)
+        if np.isfinite(value):
+            (whole if name.isdigit() else odd).append(value)
     if odd or whole != sorted(set(whole)):
         shown = ", ".join(file.columns[:6]) + (", ..." if len(file.columns) > 6 else "")
         warnings.warn(

@@ -110,7 +110,7 @@ class TableModel:
         self, file: TableFile, *, bag: str | None, labels: Sequence[str] = (), copies: str | None = None
     ) -> RowMetadata:
         """Bags and labels of a table, and how many instances its rows stand for: by default as in training."""
-        counted = copies or self.copies
+        counted = copies or (None if bag is None else self.copies)
         file.require_columns(*self.columns.names, *labels, *([] if counted is None else [counted]))
         return read_metadata(file, bag, labels, copies=counted)
 
