@@ -53,7 +53,7 @@ def test_equals_enumeration_in_exact_fractions(n: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("n", [17, 80, 200, 300])
+@pytest.mark.parametrize("n", [17, 80, 200, pytest.param(300, marks=pytest.mark.slow)])
 def test_equals_fifty_digits(n: int, seed: int) -> None:
     rng = np.random.default_rng([n, seed])
     logits = adversarial_logits(rng, n)

@@ -244,5 +244,6 @@ def test_kill_in_the_middle_and_start_again(tmp_path: Path) -> None:
     assert torch.equal(resumed["weights"], whole.weights)
 
 
+@pytest.mark.slow
 def test_sigterm_is_no_success(tmp_path: Path) -> None:
     stop(start(KILLED, "llp", tmp_path, 0.4), signal.SIGTERM, tmp_path / "c")
