@@ -9,6 +9,7 @@ TITLES = {
     "mil-small": 'Few bags of MNIST digits: "AUC" of test bags, mean ± standard error',
     "colon": "Colon cancer: test bags of ten folds, mean ± standard error",
     "pu": "Positive and unlabelled: accuracy on unlabelled test images in percent, mean ± standard deviation",
+    "classes": "Counts of several classes: accuracy on test instances in percent, mean ± standard deviation",
 }
 PROTOCOLS = {
     "llp": "For each random seed new bags are drawn: 8192 (Adult) or 6144 (MAGIC) instances divided by the bag size; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from paper.cells import cells
 from paper.summary import Row, best_of, competing_rows
@@ -69,6 +70,20 @@ def _pu(rows: Sequence[Row]) -> list[str]:
     return [*found, _highest_mean(rows, "CL")]
 
 
+def _classes(rows: Sequence[Row]) -> list[str]:
+    found = []
+    for better, worse in (("Marginal", "Proportion"), ("Joint", "Marginal"), ("Marginal", "Sinkhorn")):
+        means = {tuple(row.entry.cell.values()): row.mean for row in rows if row.entry.method == worse}
+        ours = [row for row in rows if row.entry.method == better and tuple(row.entry.cell.values()) in means]
+        ahead = partial(_ahead, means)
+        found.append(_counted(ours, ahead, f"ahead of {worse} or equal to it", better))
+    return found
+
+
+def _ahead(means: dict[tuple[object, ...], float], row: Row) -> bool:
+    return row.mean >= means[tuple(row.entry.cell.values())]
+
+
 FINDINGS: dict[str, Callable[[Sequence[Row]], list[str]]] = {
     "llp": _llp,
     "mil": _mil,
@@ -76,6 +91,7 @@ FINDINGS: dict[str, Callable[[Sequence[Row]], list[str]]] = {
     "mil-small": _small,
     "colon": _colon,
     "pu": _pu,
+    "classes": _classes,
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from kofn import _require, counts
-from paper import colon_runs, figure_runs, llp_runs, mil_runs, pu_runs
+from paper import class_runs, colon_runs, figure_runs, llp_runs, mil_runs, pu_runs
 from paper.cells import Run
 from paper.outcome import Outcome
 from paper.recipes import Recipe, recipe
@@ -24,6 +24,7 @@ RUNNERS: dict[str, Callable[[Mapping[str, Any], str, Recipe, int], Outcome]] = {
     "mil-small": mil_runs.run,
     "colon": colon_runs.run,
     "pu": pu_runs.run,
+    "classes": class_runs.run,
     "figures": figure_runs.run,
 }
 

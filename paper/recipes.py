@@ -32,6 +32,11 @@ LOSSES = {
     "CVIR": "cvir",
     "nnPU": "nnpu",
     "uPU": "upu",
+    "Joint": "joint",
+    "Marginal": "marginal",
+    "Proportion": "proportion",
+    "Sinkhorn": "sinkhorn",
+    "Every label": "joint",
 }
 
 
@@ -50,6 +55,7 @@ def recipe(table: str, cell: Mapping[str, Any], method: str, preset: str) -> Rec
         "mil-small": mil,
         "colon": colon,
         "pu": pu,
+        "classes": classes,
         "figures": figure,
     }
     return makers[table](cell, method, preset)
@@ -169,6 +175,14 @@ SLOW_PU: dict[tuple[str, str], Recipe] = {
     ("mnist17", "uPU"): {"lr": 1e-4},
     ("binarized-mnist", "uPU"): {"lr": 1e-4, "epochs": 12},
 }
+
+
+def classes(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
+    """Counts of several classes: one network for all losses and sizes of bags, or trees with their defaults."""
+    if cell["data"] == "adult":
+        return {"loss": LOSSES[method]}
+    common: Recipe = PLAIN | {"loss": LOSSES[method], "hidden": [300], "lr": 1e-3, "schedule": "cosine"}
+    return common | {"epochs": 60, "batch_size": max(256 // cell["bag_size"], 1)}
 
 
 def figure(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:

@@ -14,7 +14,7 @@ from paper.cells import METRICS, SEEDS, Cell, cells
 from paper.records import RESULTS, load_records
 
 STANDARD_ERROR = ("mil", "mil-instance", "mil-small", "colon")  # what these tables print as spread
-PERCENT = ("pu",)
+PERCENT = ("pu", "classes")
 SIGNIFICANT = 0.05
 ROUNDING = 1e-9  # the means of 0.1, 0.2 and of 0.15, 0.15 are not the same float
 

@@ -9,8 +9,15 @@ from typing import Any, NamedTuple
 from paper.cells import SEEDS
 from paper.summary import Row, best
 
-COLUMN = {"llp": "bag_size", "mil": "bags", "mil-instance": "bags", "mil-small": "bags", "pu": "data"}
-DIGITS = {"llp": 4, "mil": 3, "mil-instance": 4, "mil-small": 3, "colon": 3, "pu": 2}
+COLUMN = {
+    "llp": "bag_size",
+    "mil": "bags",
+    "mil-instance": "bags",
+    "mil-small": "bags",
+    "pu": "data",
+    "classes": "bag_size",
+}
+DIGITS = {"llp": 4, "mil": 3, "mil-instance": 4, "mil-small": 3, "colon": 3, "pu": 2, "classes": 2}
 
 
 class Entry(NamedTuple):
