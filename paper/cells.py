@@ -21,7 +21,7 @@ METHODS = {
     "mil-small": ("CL", "Attention", "Gated Attention"),
     "colon": ("CL", "Attention", "Gated Attention"),
     "pu": ("CL", "CL-expect", "CVIR", "nnPU", "uPU"),
-    "classes": ("Joint", "Marginal", "Proportion", "Sinkhorn", "Every label"),
+    "classes": ("Joint", "Marginal", "Proportion", "Transport", "Every label"),
     "figures": ("CL", "CVIR"),
 }
 # What the table prints, first; the other metrics of a record are for the reader.

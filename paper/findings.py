@@ -72,7 +72,7 @@ def _pu(rows: Sequence[Row]) -> list[str]:
 
 def _classes(rows: Sequence[Row]) -> list[str]:
     found = []
-    for better, worse in (("Marginal", "Proportion"), ("Joint", "Marginal"), ("Marginal", "Sinkhorn")):
+    for better, worse in (("Marginal", "Proportion"), ("Joint", "Marginal"), ("Marginal", "Transport")):
         means = {tuple(row.entry.cell.values()): row.mean for row in rows if row.entry.method == worse}
         ours = [row for row in rows if row.entry.method == better and tuple(row.entry.cell.values()) in means]
         ahead = partial(_ahead, means)

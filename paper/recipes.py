@@ -35,7 +35,7 @@ LOSSES = {
     "Joint": "joint",
     "Marginal": "marginal",
     "Proportion": "proportion",
-    "Sinkhorn": "sinkhorn",
+    "Transport": "transport",
     "Every label": "joint",
 }
 
