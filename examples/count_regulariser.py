@@ -45,9 +45,9 @@ def people(rows: int, group: int, generator: torch.Generator) -> tuple[Tensor, T
 
 
 def binomial(logits: Tensor, counts: Tensor) -> Tensor:
-    """KL(Binomial(n, rate) || law of S)."""
-    law = Binomial(GROUP, counts[:, None] / GROUP).log_prob(torch.arange(GROUP + 1.0))
-    return kofn.count_loss(logits, kofn.Distributed(law))
+    """KL(Binomial(n, rate) || distribution of S)."""
+    log_pmf = Binomial(GROUP, counts[:, None] / GROUP).log_prob(torch.arange(GROUP + 1.0))
+    return kofn.count_loss(logits, kofn.Distributed(log_pmf))
 
 
 STATEMENTS: dict[str, Statement] = {

@@ -5,9 +5,9 @@ or "there is none". `MILClassifier` scores each digit by -log P(S >= 1) or -log 
 in the bag; afterwards it names the nine. For comparison the same network is trained on the bag's largest score
 ("max") and on its mean probability ("mean").
 
-From the same scores comes the whole law of S: how many nines there are, which no label ever said. The picture shows
+From the same scores comes the whole distribution of S, the number of nines, which no label ever said. The picture shows
 held-out bags: the strength of a frame is P(this digit is a nine), a dot marks the digits that truly are nines, and at
-the right is the law of S, with the true count in colour.
+the right is the distribution of S, with the true count in colour.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def measure(data: BundledTask[MILTask], model: kofn.MILClassifier) -> list[float
 
 
 def draw(data: BundledTask[MILTask], model: kofn.MILClassifier) -> None:
-    """Held-out bags, the first with a nine and the first without: what was found in them, the law of their count."""
+    """Held-out bags, the first with a nine and the first without: what was found, and the distribution of S."""
     task, logits, nines = held_out(data, model)
     bags = [int(bag) for label in (1, 0) for bag in (task.bag_labels == label).nonzero()[: SHOWN // 2]]
     widest = int(task.bags.sizes[bags].max())
@@ -79,9 +79,9 @@ def draw(data: BundledTask[MILTask], model: kofn.MILClassifier) -> None:
             paper.add_patch(Rectangle((left - 1, top - 1), 9, 9, fill=False, lw=2, color=BLUE, alpha=chance))
             if nines[i]:
                 paper.plot(left + 7.5, top - 0.5, "o", color=ORANGE, ms=5)
-        law, true = kofn.log_count_distribution(logits[low:high]).exp(), int(nines[low:high].sum())
+        pmf, true = kofn.log_count_distribution(logits[low:high]).exp(), int(nines[low:high].sum())
         panel = figure.add_subplot(grid[row, 1], ylim=(0, 1), yticks=[], xticks=range(4))
-        panel.bar(range(4), law[:4], color=BLUE, width=0.7)
+        panel.bar(range(4), pmf[:4], color=BLUE, width=0.7)
         panel.tick_params(length=0, labelsize=8)
         panel.get_xticklabels()[true].set(color=ORANGE, fontweight="bold")
         panel.spines["left"].set_visible(False)

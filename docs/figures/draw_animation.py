@@ -14,7 +14,7 @@ COLUMN, TALL = 8.4, 1000  # pixels of a count, and of probability one
 
 
 def tilting(look: Look) -> str:
-    """The law of a bag while its tilt grows, frame by frame, each shown in its turn."""
+    """The distribution of a bag's count while its tilt grows, frame by frame, each shown in its turn."""
     return drawing(look, FRAMES)
 
 
@@ -30,12 +30,12 @@ def drawing(look: Look, count: int) -> str:
     frames, rules = [], [f".frame{{visibility:hidden;animation:{SECONDS}s step-end infinite}}"]
     for i in range(FRAMES - count, FRAMES):
         t = end * i / (FRAMES - 1)
-        law = kofn.log_count_distribution(logits + t).exp()
+        pmf = kofn.log_count_distribution(logits + t).exp()
         frames.append(
-            f'<g class="frame" id="f{i}"><path d="{outline(law)}" fill="{look.model}"/>'
-            f'<path d="{outline(law, WANTED)}" fill="{look.label}"/>'
+            f'<g class="frame" id="f{i}"><path d="{outline(pmf)}" fill="{look.model}"/>'
+            f'<path d="{outline(pmf, WANTED)}" fill="{look.label}"/>'
             f'<text x="{LEFT}" y="20">t = {t:.2f}</text>'
-            f'<text x="{LEFT + 100}" y="20">P~(S = {WANTED}) = {float(law[WANTED]):.2g}</text></g>'
+            f'<text x="{LEFT + 100}" y="20">P~(S = {WANTED}) = {float(pmf[WANTED]):.2g}</text></g>'
         )
         # The first and the last frame stay for a while: the frames in between share the middle four fifths.
         start, stop = (100 * (0.1 + 0.65 * k / FRAMES) for k in (i, i + 1))
@@ -63,9 +63,9 @@ def middle(s: int) -> float:
     return LEFT + COLUMN * (s + 0.5)
 
 
-def outline(law: Tensor, only: int | None = None) -> str:
-    """The bars of a law, or one of them, as a path; those too small to see are left out."""
-    shown = [(s, TALL * p) for s, p in enumerate(law.tolist()) if TALL * p > 0.2 and (only is None or s == only)]
+def outline(pmf: Tensor, only: int | None = None) -> str:
+    """The bars of a distribution, or one of them, as a path; those too small to see are left out."""
+    shown = [(s, TALL * p) for s, p in enumerate(pmf.tolist()) if TALL * p > 0.2 and (only is None or s == only)]
     width = 0.8 * COLUMN
     return "".join(f"M{middle(s) - width / 2:.1f} {BASE}v-{h:.1f}h{width:.1f}v{h:.1f}z" for s, h in shown)
 

@@ -1,4 +1,4 @@
-"""The dynamic programme: the law of S after each instance, and how the mass flows."""
+"""The dynamic programme: the distribution of S after each instance, and how the mass flows."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from torch import Tensor
 PROBS = (0.9, 0.2, 0.6, 0.5, 0.8, 0.3)
 
 
-def laws(probs: tuple[float, ...]) -> list[tuple[Tensor, Tensor]]:
-    """After each instance: the mass that stayed at its count, and the mass that moved up by one. Together, the law."""
-    law = torch.ones(1, dtype=torch.float64)
+def pmf_by_instance(probs: tuple[float, ...]) -> list[tuple[Tensor, Tensor]]:
+    """After each instance: the mass that stayed at its count, and the mass that moved up by one. Together, the pmf."""
+    pmf = torch.ones(1, dtype=torch.float64)
     parts = []
     for p in probs:
-        none = law.new_zeros(1)
-        stayed, moved = torch.cat([law * (1 - p), none]), torch.cat([none, law * p])
-        law = stayed + moved
+        none = pmf.new_zeros(1)
+        stayed, moved = torch.cat([pmf * (1 - p), none]), torch.cat([none, pmf * p])
+        pmf = stayed + moved
         parts.append((stayed, moved))
     return parts
 
 
 def small_multiples(look: Look) -> Figure:
-    """The law after 1, 2, ..., 6 instances, each bar in two parts."""
+    """The distribution after 1, 2, ..., 6 instances, each bar in two parts."""
     figure, panels = plt.subplots(2, 3, figsize=(WIDTH, 3.9), sharex=True, sharey=True)
-    for i, (panel, (stayed, moved)) in enumerate(zip(panels.flat, laws(PROBS), strict=True)):
+    for i, (panel, (stayed, moved)) in enumerate(zip(panels.flat, pmf_by_instance(PROBS), strict=True)):
         bars(panel, stayed, look.model, label="stayed: it is negative")
         bars(panel, moved, look.label, above=stayed, label="moved up: it is positive")
         panel.set_title(f"after {i + 1}: $p_{i + 1}$ = {PROBS[i]:g}")
@@ -43,9 +43,9 @@ def lattice(look: Look) -> Figure:
     """Every count after every instance as a disc of its mass; along the lines flows what stays and what moves."""
     probs = PROBS[:4]
     figure, axes = plt.subplots(figsize=(WIDTH, 4.0))
-    law = torch.ones(1, dtype=torch.float64)
-    rows = [law]
-    for i, (p, (stayed, moved)) in enumerate(zip(probs, laws(probs), strict=True)):
+    pmf = torch.ones(1, dtype=torch.float64)
+    rows = [pmf]
+    for i, (p, (stayed, moved)) in enumerate(zip(probs, pmf_by_instance(probs), strict=True)):
         for s in range(i + 1):
             for to, mass, colour in ((s, stayed[s], look.model), (s + 1, moved[s + 1], look.label)):
                 axes.plot([s, to], [-i, -i - 1], color=colour, linewidth=1 + 16 * float(mass), alpha=0.75, zorder=1)

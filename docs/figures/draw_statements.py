@@ -1,4 +1,4 @@
-"""One law and what three kinds of label say of it; a noisy count and what it leaves of a law."""
+"""One distribution and what three kinds of label say of it; a noisy count and what it leaves of a distribution."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ RELEASED, SCALE = 9, 1.5
 
 
 def bag(bias: float) -> tuple[Tensor, Tensor]:
-    """Logits of twelve instances and the law of their count."""
+    """Logits of twelve instances and the distribution of their count."""
     logits = torch.randn(BAG, generator=torch.Generator().manual_seed(4), dtype=torch.float64) + bias
     return logits, kofn.log_count_distribution(logits).exp()
 
 
 def three_statements(look: Look) -> Figure:
     """The same bars three times; the shaded ones make the statement true."""
-    logits, law = bag(-2.0)
+    logits, pmf = bag(-2.0)
     binomial = torch.distributions.Binomial(BAG, torch.tensor(MIXTURE, dtype=torch.float64))
     target = binomial.log_prob(torch.arange(BAG + 1.0, dtype=torch.float64))
     exactly = -kofn.count_loss(logits, kofn.Exactly(COUNT))
@@ -39,15 +39,15 @@ def three_statements(look: Look) -> Figure:
         panel.set_title(title)
         panel.set(xticks=range(BAG + 1), xlim=(-0.7, BAG + 0.7), ylim=(0, 0.34), ylabel="P(S = s)")
     for panel, which in zip(panels, chosen, strict=False):
-        bars(panel, law * ~which, look.faint)
-        bars(panel, law * which, look.label)
-    bars(panels[2], law, look.faint, label="the model's law of S")
+        bars(panel, pmf * ~which, look.faint)
+        bars(panel, pmf * which, look.label)
+    bars(panels[2], pmf, look.faint, label="the model's distribution of S")
     panels[2].step(
         range(BAG + 1),
         target.exp().tolist(),
         where="mid",
         color=look.label,
-        label=f"the label's law: Binomial({BAG}, {MIXTURE:g})",
+        label=f"the label's distribution: Binomial({BAG}, {MIXTURE:g})",
     )
     panels[2].legend(loc="upper right")
     panels[2].set_xlabel("number of positives s")
@@ -55,13 +55,13 @@ def three_statements(look: Look) -> Figure:
 
 
 def noisy(look: Look) -> Figure:
-    """A released count, what the noise makes of it, and what is left of the law."""
-    _, law = bag(-1.2)
+    """A released count, what the noise makes of it, and what is left of the distribution."""
+    _, pmf = bag(-1.2)
     noise = kofn.targets.DiscreteLaplace(SCALE)(RELEASED - torch.arange(BAG + 1.0, dtype=torch.float64)).exp()
-    joint = law * noise
+    joint = pmf * noise
     figure, panels = plt.subplots(3, 1, figsize=(WIDTH, 4.8), sharex=True)
     rows = (
-        (law, look.model, "the model's law of S"),
+        (pmf, look.model, "the model's distribution of S"),
         (noise, look.third, f"P(released {RELEASED} | S = s): discrete Laplace noise, scale {SCALE:g}"),
         (joint / joint.sum(), look.label, f"both: P(S = s | released {RELEASED})"),
     )

@@ -33,14 +33,15 @@ def tilt_to(logits: Tensor, mean: float) -> float:
 
 
 def tilted_laws(look: Look) -> Figure:
-    """The law of one bag before and after the tilt: on a linear axis, and on a logarithmic one."""
+    """The distribution of one bag before and after the tilt: on a linear axis, and on a logarithmic one."""
     logits = bag(BAG)
     t = tilt_to(logits, WANTED)
     before, after = (kofn.log_count_distribution(logits + shift).exp() for shift in (0.0, t))
     figure, (linear, logarithmic) = plt.subplots(2, 1, figsize=(WIDTH, 5.2), sharex=True)
-    for law, colour, name in ((before, look.model, "the law of S"), (after, look.label, f"tilted by t = {t:.2f}")):
-        bars(linear, law, colour, label=name)
-        logarithmic.plot(law.tolist(), color=colour, marker="o", markersize=2.5, linewidth=1)
+    names = ("the distribution of S", f"tilted by t = {t:.2f}")
+    for pmf, colour, name in zip((before, after), (look.model, look.label), names, strict=True):
+        bars(linear, pmf, colour, label=name)
+        logarithmic.plot(pmf.tolist(), color=colour, marker="o", markersize=2.5, linewidth=1)
     for axes in (linear, logarithmic):
         axes.axvline(WANTED, color=look.ink, linewidth=1, linestyle=":")
     linear.set(xlim=(-0.7, BAG + 0.7), ylim=(0, 0.165), yticks=(0, 0.05, 0.1, 0.15), ylabel="probability")

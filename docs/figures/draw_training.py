@@ -1,4 +1,4 @@
-"""A bag's count law before, during and after training, and what a count says to each instance."""
+"""The distribution of a bag's count before, during and after training, and what a count says to each instance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNT = 5
 
 @cache
 def train() -> tuple[list[Tensor], int]:
-    """Train a logistic model on the counts of thirty bags; the law of the one with most positives, and its label."""
+    """Train a logistic model on the counts of thirty bags; the pmf and the count of the bag with most positives."""
     generator = torch.Generator().manual_seed(3)
     features = torch.randn(BAGS, SIZE, 5, generator=generator) + torch.randn(BAGS, 1, 5, generator=generator)
     truth = torch.tensor([2.0, -1.0, 0.5, 0.0, 0.0])
@@ -30,25 +30,25 @@ def train() -> tuple[list[Tensor], int]:
     torch.nn.init.zeros_(model.weight)
     torch.nn.init.zeros_(model.bias)
     optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
-    laws = []
+    pmfs = []
     for step in range(STEPS[-1] + 1):
         logits = model(features).squeeze(-1)
         if step in STEPS:
-            laws.append(kofn.log_count_distribution(logits[shown].detach()).exp())
+            pmfs.append(kofn.log_count_distribution(logits[shown].detach()).exp())
         optimiser.zero_grad()
         kofn.count_loss(logits, kofn.Exactly(counts)).backward()
         optimiser.step()
-    return laws, int(counts[shown])
+    return pmfs, int(counts[shown])
 
 
-def count_law(look: Look) -> Figure:
-    """The law of one bag at three moments, and the count it was told."""
-    laws, count = train()
+def count_distribution(look: Look) -> Figure:
+    """The distribution of one bag at three moments, and the count that is its label."""
+    pmfs, count = train()
     figure, axes = plt.subplots(figsize=(WIDTH, 3.2))
-    for law, step, colour in zip(laws, STEPS, (look.fourth, look.third, look.model), strict=True):
+    for pmf, step, colour in zip(pmfs, STEPS, (look.fourth, look.third, look.model), strict=True):
         name = f"after {step} steps" if step else "before training"
-        axes.fill_between(range(SIZE + 1), law.tolist(), color=colour, alpha=0.2, step="mid", linewidth=0)
-        axes.step(range(SIZE + 1), law.tolist(), where="mid", color=colour, label=name)
+        axes.fill_between(range(SIZE + 1), pmf.tolist(), color=colour, alpha=0.2, step="mid", linewidth=0)
+        axes.step(range(SIZE + 1), pmf.tolist(), where="mid", color=colour, label=name)
     axes.axvline(count, color=look.label, linestyle="--", linewidth=1.6, label=f"the label: {count} of {SIZE}")
     axes.set(xlabel="number of positives s in the bag", ylabel="P(S = s)", xlim=(0, SIZE), ylim=(0, None))
     axes.locator_params(axis="y", nbins=5)
@@ -86,4 +86,4 @@ def posterior(look: Look) -> Figure:
     return figure
 
 
-FIGURES = {"count-law": count_law, "posterior": posterior}
+FIGURES = {"count-distribution": count_distribution, "posterior": posterior}

@@ -81,13 +81,13 @@ def save(name: str, draw: Draw, shade: str, folder: Path) -> Path:
     return path
 
 
-def bars(axes: Axes, law: Tensor, colour: str, *, above: Tensor | None = None, **options: Any) -> None:
-    """A law on the whole numbers from 0 on, standing on another one or on the axis."""
+def bars(axes: Axes, pmf: Tensor, colour: str, *, above: Tensor | None = None, **options: Any) -> None:
+    """A distribution on the integers from 0 on, standing on another one or on the axis."""
     bottom = 0.0 if above is None else above.tolist()
-    axes.bar(range(len(law)), law.tolist(), bottom=bottom, width=0.8, color=colour, **options)
+    axes.bar(range(len(pmf)), pmf.tolist(), bottom=bottom, width=0.8, color=colour, **options)
 
 
 def whole_numbers(axes: Axes, last: int, step: int = 1) -> None:
-    """Ticks at whole numbers, and room for half a bar at the ends."""
+    """Ticks at integers, and room for half a bar at the ends."""
     axes.set_xticks(range(0, last + 1, step))
     axes.set_xlim(-0.7, last + 0.7)

@@ -29,7 +29,7 @@ def enumerated(x: Tensor) -> list[float]:
     return law
 
 
-LAW = enumerated(X)
+PMF = enumerated(X)
 
 
 def D(value: float) -> Tensor:  # noqa: N802
@@ -39,23 +39,23 @@ def D(value: float) -> Tensor:  # noqa: N802
 @pytest.mark.parametrize(
     ("target", "probability"),
     [
-        (kofn.Exactly(2), LAW[2]),
-        (kofn.AtLeast(1), sum(LAW[1:])),
-        (kofn.AtLeast(torch.tensor(1)), sum(LAW[1:])),
-        (kofn.AtLeast(3), sum(LAW[3:])),
+        (kofn.Exactly(2), PMF[2]),
+        (kofn.AtLeast(1), sum(PMF[1:])),
+        (kofn.AtLeast(torch.tensor(1)), sum(PMF[1:])),
+        (kofn.AtLeast(3), sum(PMF[3:])),
         (kofn.AtLeast(0), 1.0),
         (kofn.AtLeast(6), 0.0),
-        (kofn.AtMost(1), sum(LAW[:2])),
+        (kofn.AtMost(1), sum(PMF[:2])),
         (kofn.AtMost(9), 1.0),
-        (kofn.Between(2, 4), sum(LAW[2:5])),
+        (kofn.Between(2, 4), sum(PMF[2:5])),
         (kofn.Between(4, 2), 0.0),
-        (kofn.OneOf([1, 4]), LAW[1] + LAW[4]),
-        (kofn.OneOf({4, 1, 17}), LAW[1] + LAW[4]),
-        (kofn.OneOf(range(1, 3)), LAW[1] + LAW[2]),
-        (kofn.OneOf(torch.tensor([4, 1, 4, -1, 99])), LAW[1] + LAW[4]),
-        (kofn.OneOf(torch.arange(6) % 3 == 1), LAW[1] + LAW[4]),
+        (kofn.OneOf([1, 4]), PMF[1] + PMF[4]),
+        (kofn.OneOf({4, 1, 17}), PMF[1] + PMF[4]),
+        (kofn.OneOf(range(1, 3)), PMF[1] + PMF[2]),
+        (kofn.OneOf(torch.tensor([4, 1, 4, -1, 99])), PMF[1] + PMF[4]),
+        (kofn.OneOf(torch.arange(6) % 3 == 1), PMF[1] + PMF[4]),
         (kofn.OneOf([]), 0.0),
-        (kofn.Noisy(3, lambda d: torch.where(d == 1, 0.0, -torch.inf)), LAW[2]),
+        (kofn.Noisy(3, lambda d: torch.where(d == 1, 0.0, -torch.inf)), PMF[2]),
         (kofn.Noisy(3.5, DiscreteLaplace(1.0)), 0.0),
     ],
     ids=lambda value: type(value).__name__,
@@ -70,7 +70,7 @@ def test_against_enumeration(target: Target, probability: float) -> None:
 )
 @pytest.mark.parametrize("observed", [-4.0, 0.0, 2.7, 40.0])
 def test_noisy_is_the_likelihood_of_what_was_seen(noise: Normal, observed: float) -> None:
-    logs = [math.log(p) + noise.log_prob(D(observed - s)).item() for s, p in enumerate(LAW)]
+    logs = [math.log(p) + noise.log_prob(D(observed - s)).item() for s, p in enumerate(PMF)]
     top = max(logs)
     expected = -top - math.log(sum(math.exp(v - top) for v in logs))
     assert kofn.Noisy(observed, noise).loss(kofn.CountDistribution(X)).item() == pytest.approx(expected, rel=1e-12)
@@ -129,7 +129,7 @@ def test_discrete_laplace_is_a_law(scale: float) -> None:
 class TestDistributed:
     def test_by_hand(self) -> None:
         q = torch.tensor([0.0, 0.1, 0.2, 0.0, 0.7, 0.0], dtype=torch.float64)
-        expected = sum(float(w) * math.log(float(w) / p) for w, p in zip(q, LAW, strict=True) if w)
+        expected = sum(float(w) * math.log(float(w) / p) for w, p in zip(q, PMF, strict=True) if w)
         assert kofn.Distributed(q.log()).loss(kofn.CountDistribution(X)).item() == pytest.approx(expected, rel=1e-13)
 
     def test_zero_of_its_own_law_and_one_point_is_exactly(self) -> None:
