@@ -18,8 +18,14 @@ def commands() -> Iterator[tuple[str, Any]]:
 
 def _walk(words: str, command: Any) -> Iterator[tuple[str, Any]]:
     yield words, command
-    for name, inner in getattr(command, "commands", {}).items():
+    for name, inner in _inner(command).items():
         yield from _walk(f"{words} {name}", inner)
+
+
+def _inner(command: Any) -> dict[str, Any]:
+    """The commands of a group, in the order in which its help has them; of a command none."""
+    commands = getattr(command, "commands", {})
+    return {name: commands[name] for name in command.list_commands(None)} if commands else {}
 
 
 def anchor(words: str) -> str:
@@ -47,7 +53,7 @@ def _section(words: str, command: Any) -> str:
     says, _, example = cleandoc(command.help or "").partition("\b")
     level = "##" if words.count(" ") < 2 else "###"
     parts = [f"{level} `{words}` {{ #{anchor(words)} }}", says.strip()]
-    inner = getattr(command, "commands", {})
+    inner = _inner(command)
     if inner:
         rows = [f"| [`{words} {name}`](#{anchor(f'{words} {name}')}) | {_first(one)} |" for name, one in inner.items()]
         parts.append("\n".join(["| command | what it does |", "|---|---|", *rows]))

@@ -38,6 +38,12 @@ class Commands(TyperGroup):
     where nobody reads stdout any more. Tracebacks are shown with --debug alone.
     """
 
+    order: tuple[str, ...] = ()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names in the order that is set; typer would have groups last."""
+        return [name for name in self.order if name in self.commands]
+
     def main(
         self,
         args: Sequence[str] | None = None,

@@ -20,24 +20,47 @@ from kofn.cli import (
 )
 from kofn.cli._app import PLAIN, Commands
 
+_EPILOG = """\b
+Example:
+  kofn fit llp votes.csv --bag county --label share -o model
+  kofn predict model votes.csv --bag county -o counties.csv
+
+\b
+Exit status:
+  0    success
+  1    an error that nobody foresaw; --debug shows its traceback
+  2    bad input: an option, a file, or a place that cannot be written to
+  130  interrupted by Ctrl-C
+  143  terminated by SIGTERM
+
+No command replaces a file unless --force is given.
+"""
+
 app = typer.Typer(
     name="kofn",
     cls=Commands,
     help="Train classifiers of rows on counts: label proportions, multiple instances, positive and unlabelled rows.",
-    epilog="Exit status: 0 success; 1 an unforeseen error; 2 bad input or usage; 130 after Ctrl-C, 143 after SIGTERM. "
-    "No command replaces a file unless --force is given. "
-    "Example: kofn fit llp votes.csv --bag county --label share -o model",
+    epilog=_EPILOG,
     **PLAIN,
 )
-app.add_typer(_fit_command.app, name="fit")
-app.add_typer(_cv_command.app, name="cv")
-app.command("learners")(_learners_command.learners)
-app.command("predict")(_predict_command.predict)
-app.command("evaluate")(_evaluate_command.evaluate)
-app.command("info")(_info_command.info)
-app.add_typer(_data_command.app, name="data")
-app.command("report")(_report_command.report)
-app.command("demo")(_demo_command.demo)
+# In the order in which they are used, and shown.
+COMMANDS = {
+    "fit": _fit_command.app,
+    "cv": _cv_command.app,
+    "predict": _predict_command.predict,
+    "evaluate": _evaluate_command.evaluate,
+    "report": _report_command.report,
+    "info": _info_command.info,
+    "learners": _learners_command.learners,
+    "data": _data_command.app,
+    "demo": _demo_command.demo,
+}
+for _name, _command in COMMANDS.items():
+    if isinstance(_command, typer.Typer):
+        app.add_typer(_command, name=_name)
+    else:
+        app.command(_name)(_command)
+Commands.order = tuple(COMMANDS)
 
 
 def _version(wanted: bool) -> None:

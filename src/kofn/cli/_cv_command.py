@@ -12,7 +12,7 @@ from kofn.cli._app import PLAIN, as_json
 from kofn.cli._option_groups import Settings, Table, Talk, takes
 from kofn.cli._task_options import LLP, MIL, PU
 
-app = typer.Typer(help="Cross-validate learners on a table, in folds of bags, beside two baselines.", **PLAIN)
+app = typer.Typer(help="Cross-validate learners on a table, next to two baselines.", **PLAIN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,9 +21,9 @@ class Folds:
 
     learner: Annotated[
         str,
-        options.text_option("LEARNERS", "auto, or some of trees,linear,network, separated by commas."),
+        options.text_option("LEARNERS", "auto, or some of trees, linear and network, separated by commas."),
     ] = "auto"
-    folds: Annotated[int, typer.Option(help="Number of folds.", min=2)] = 5
+    folds: Annotated[int, typer.Option(metavar="N", help="Number of folds.", min=2)] = 5
 
 
 @app.command("llp")
@@ -34,7 +34,7 @@ def cv_llp(*groups: Any) -> None:
     \b
     Examples:
       kofn cv llp votes.csv --bag county --label share --learner trees,network
-      kofn cv llp votes.csv --bag county --label share --learner trees,linear --set trees.rounds=200
+      kofn cv llp votes.csv --bag county --label share --set trees.rounds=200
     """  # noqa: D301  # \b keeps the lines of the example
     _run(*groups)
 
@@ -46,7 +46,7 @@ def cv_mil(*groups: Any) -> None:
 
     \b
     Example:
-      kofn cv mil slides.parquet --bag slide --label malignant --learner trees,linear,network
+      kofn cv mil slides.csv --bag slide --label malignant --learner trees,linear
     """  # noqa: D301  # \b keeps the lines of the example
     _run(*groups)
 

@@ -50,16 +50,23 @@ def get(
     ] = None,
     bag_size: Annotated[
         int | None,
-        typer.Option(help="Group the rows into bags of this size; adds the columns bag and proportion.", min=1),
+        typer.Option(
+            metavar="N", help="Group the rows into bags of this size; adds the columns bag and proportion.", min=1
+        ),
     ] = None,
     root: Annotated[
-        Path | None, typer.Option(help="The folder to look in and to download to. By default $KOFN_DATA, or the cache.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="The folder to look in and to download to. By default $KOFN_DATA, or the cache."
+        ),
     ] = None,
     force: Force = False,
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
-    """Find or download a data set and, with -o, write its training rows as a table; its column truth has the classes.
+    """Find or download a data set and, with -o, write it as a table.
+
+    The table has the training rows. Its column truth has their classes.
 
     \b
     Example, with the rows in bags of 8:

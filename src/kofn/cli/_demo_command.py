@@ -29,7 +29,10 @@ class Demo:
 
 @takes(Demo, Settings, Talk)
 def demo(demo: Demo, settings: Settings, talk: Talk) -> None:
-    """Train on digits from proportions, from "at least one" and from unlabelled rows, and compare with baselines.
+    """Train on handwritten digits, and compare with baselines.
+
+    The digits come with scikit-learn. The labels are proportions, "at least one", and a few positive rows among
+    unlabelled ones; the baselines are other losses, and training with every label known.
 
     \b
     Example:

@@ -23,7 +23,9 @@ def evaluate(
     copies: options.CopiesAsTrained = None,
     json: options.Json = False,
 ) -> None:
-    """Evaluate a model on the true classes of rows (--truth), or on labels like those that it was trained on.
+    """Evaluate a model on a table with labels.
+
+    With --truth, these are the true classes of rows; without it, labels like those that the model was trained on.
 
     \b
     Examples:

@@ -14,7 +14,7 @@ from kofn.cli._option_groups import Settings, Table, Talk, takes
 from kofn.cli._outputs import Force
 from kofn.cli._task_options import LLP, MIL, PU
 
-app = typer.Typer(help="Train a classifier of rows on a table whose labels are counts of bags.", **PLAIN)
+app = typer.Typer(help="Train a classifier of rows on a table with labels of bags.", **PLAIN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,15 +32,17 @@ class Model:
 @app.command("llp")
 @takes(Table, LLP, Model, Settings, Talk)
 def fit_llp(*groups: Any) -> None:
-    """Train on the proportion or the count of positive rows in each bag, or on bounds of that count.
+    """Train on the proportion or the count of positives in each bag.
+
+    The label may also be bounds of the count, in two columns, or a count to which noise was added.
 
     \b
     Examples:
       kofn fit llp votes.csv --bag county --label share -o model
-      kofn fit llp votes.csv --bag county --label share --learner network --set hidden=64,32 -o model
-      kofn fit llp released.parquet --bag ward --label cases --noise laplace:1.5 -o model
+      kofn fit llp votes.csv --bag county --label share --learner linear -o model
+      kofn fit llp wards.csv --bag ward --label cases --noise laplace:1.5 -o model
       kofn fit llp bounds.csv --bag ward --label lowest,highest -o model
-      kofn fit llp census.csv --bag district,box --label votes --copies people -o model
+      kofn fit llp census.csv --bag ward,box --label votes --copies people -o model
     """  # noqa: D301  # \b keeps the lines of the example
     _run(*groups)
 
@@ -60,7 +62,9 @@ def fit_mil(*groups: Any) -> None:
 @app.command("pu")
 @takes(Table, PU, Model, Settings, Talk)
 def fit_pu(*groups: Any) -> None:
-    """Train on labelled positives and on unlabelled rows of which a known proportion is positive.
+    """Train on labelled positive rows and on unlabelled rows.
+
+    The proportion of positives must be known, among all rows or among the unlabelled ones.
 
     \b
     Example:

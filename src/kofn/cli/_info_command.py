@@ -10,7 +10,7 @@ from kofn.cli._app import as_json
 
 
 def info(model: options.Model, json: options.Json = False) -> None:
-    """Show what a model was trained on, how, and how good it is on held-out data.
+    """Show how a model was trained and how good it is.
 
     \b
     Example:

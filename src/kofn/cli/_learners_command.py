@@ -16,16 +16,16 @@ from kofn.cli._screen_text import line
 def learners(
     name: Annotated[
         Literal["trees", "linear", "network"] | None,
-        typer.Argument(metavar="[NAME]", help="trees, linear or network. By default, all three."),
+        typer.Argument(metavar="NAME", help="trees, linear or network. By default, all three."),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Show the learners, and the options of each that --set takes, with their defaults.
+    """Show the learners, and the options that --set takes.
 
     \b
     Examples:
       kofn learners trees
-      kofn fit llp votes.csv --bag county --label share --learner trees --set rounds=200 -o model
+      kofn fit llp votes.csv --bag county --label share --set rounds=200 -o model
     """  # noqa: D301  # \b keeps the lines of the example
     from kofn.cli._learner_options import NAMES, about, options_of, written
 

@@ -26,7 +26,7 @@ class Table:
         options.text_option("COLUMNS", "Columns to leave out, separated by commas. May be repeated."),
     ] = None
     max_categories: Annotated[
-        int, typer.Option(help="The largest number of different values of a text column.", min=1)
+        int, typer.Option(metavar="N", help="Maximum number of different values of a text column.", min=1)
     ] = 256
 
     def columns(self) -> dict[str, Any]:

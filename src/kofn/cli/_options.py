@@ -41,7 +41,7 @@ Copies = Annotated[
 CopiesAsTrained = Annotated[
     str | None, text_option("COLUMN", "The column with the number of instances of a row. By default, as in training.")
 ]
-Seed = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
+Seed = Annotated[int, typer.Option(metavar="N", help="Random seed.", min=0, max=2**32 - 1)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar on stderr.")]
 Learner = Annotated[
     Literal["auto", "trees", "linear", "network"],

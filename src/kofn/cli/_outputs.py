@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists. Without it, nothing is.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output if it already exists.")]
 
 
 def require_writable(output: Path, *, force: bool, inputs: tuple[Path | None, ...] = ()) -> None:

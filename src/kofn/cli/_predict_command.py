@@ -33,7 +33,10 @@ def predict(
     force: Force = False,
     json: options.Json = False,
 ) -> None:
-    """Write the probability that each row is positive or, with --bag, the distribution of each bag's count.
+    """Write the probability of each row, or the counts of bags.
+
+    Without --bag, the output has the probability that each row is positive. With --bag, it has the distribution of
+    each bag's count of positive rows.
 
     With --posterior, a row's line also has the probability given what is known of its bag: in a bag whose count is
     known, they add up to that count. Bags, labels and copies are in the columns of training.

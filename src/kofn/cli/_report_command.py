@@ -15,7 +15,7 @@ from kofn.cli._screen_text import line
 def report(
     model: options.Model,
     data: Annotated[
-        Path | None, typer.Argument(metavar="[DATA]", help="A table to apply the model to, in CSV or Parquet format.")
+        Path | None, typer.Argument(metavar="DATA", help="A table to apply the model to, in CSV or Parquet format.")
     ] = None,
     output: Annotated[Path, options.output_option("FILE", "The HTML page to write.")] = Path("report.html"),
     truth: Annotated[str | None, options.text_option("COLUMN", "The column of the rows' true classes.")] = None,
@@ -23,7 +23,9 @@ def report(
     title: Annotated[str | None, options.text_option("TEXT", "The heading of the page.")] = None,
     force: Force = False,
 ) -> None:
-    """Write one HTML page about a model: how it was trained and, with DATA, what it predicts. It works offline.
+    """Write an HTML page about a model and its predictions.
+
+    Without DATA, the page shows how the model was trained. It is one file, which needs no network connection.
 
     \b
     Examples:
