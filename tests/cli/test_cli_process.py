@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -123,3 +124,33 @@ def test_a_fit_that_fails_leaves_no_checkpoint(tmp_path: Path, monkeypatch: pyte
     result = CliRunner().invoke(app, [*said, "--set", "epochs=1", "-o", str(tmp_path / "m")])
     assert (result.exit_code, result.stderr) == (2, "kofn: no measure\n")
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_fit_of_trees_that_is_ended_by_a_signal_says_so_and_leaves_nothing(
+    tmp_path: Path, sent: signal.Signals
+) -> None:
+    data = table_data.write(table_data.make_table(4000), tmp_path / "t.csv")
+    (tmp_path / "temporary").mkdir()  # where its lock lies while it fits
+    said = ["fit", "llp", str(data), "--bag", "bag", "--label", "count", "--features", "x,colour"]
+    said += ["--set", "rounds=1000000", "--set", "leaves=200", "-o", str(tmp_path / "m")]
+    process = subprocess.Popen(
+        [*KOFN, *said], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path / "temporary")},
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while not list((tmp_path / "temporary").glob("kofn-*.lock")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(1)  # in the middle of it
+        assert process.poll() is None
+        process.send_signal(sent)
+        printed, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + sent, errors
+    assert (printed, errors.count("\n")) == ("", 1)
+    assert errors.startswith(f"kofn: {'interrupted' if sent == signal.SIGINT else 'terminated'}. Nothing was kept")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "temporary"]
+    assert list((tmp_path / "temporary").iterdir()) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,7 +44,7 @@ app = typer.Typer(
     **PLAIN,
 )
 # In the order in which they are used, and shown.
-COMMANDS = {
+COMMANDS: dict[str, Any] = {
     "fit": _fit_command.app,
     "cv": _cv_command.app,
     "predict": _predict_command.predict,

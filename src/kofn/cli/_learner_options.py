@@ -189,7 +189,7 @@ def _takes(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(map(str, get_args(kind)))
     if get_origin(kind) is Sequence:
-        return f"{'whole ' if get_args(kind) == (int,) else ''}numbers with commas, none for no such"
+        return f"{'whole ' if get_args(kind) == (int,) else ''}numbers separated by commas, or none for an empty list"
     return {bool: "true or false", int: "a whole number", float: "a number", NoneType: "none"}[kind]
 
 

@@ -35,11 +35,11 @@ class Linear(Learner):
     held-out bags have been worse twice.
 
     Args:
-        l2: the penalty; None chooses it on held-out bags.
-        penalties: to choose from.
-        folds: over bags; of more than 5,000 bags, or a table of more than four million values, a tenth is held out
-            instead.
-        max_steps: of L-BFGS for each penalty.
+        l2: L2 penalty; None chooses it on held-out bags.
+        penalties: the penalties to choose from.
+        folds: number of folds of bags, on which the penalty is chosen. With more than 5,000 bags, or a table of more
+            than four million values, a tenth of the bags is held out instead.
+        max_steps: maximum number of steps of L-BFGS for each penalty.
 
     Examples:
         >>> import numpy as np, kofn

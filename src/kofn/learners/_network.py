@@ -46,25 +46,26 @@ class Network(Learner):
         module: "mlp", a `torch.nn.Module` (copied), or a factory of one, called with the
             number of features (of images: of channels) if it takes an argument.
         hidden: widths of the hidden layers of "mlp".
-        dropout: of "mlp".
+        dropout: dropout probability of "mlp".
         epochs: maximum number of epochs.
-        patience: epochs without a better one after which training ends; None trains all epochs.
-        validation_fraction: part of the bags to hold out, on which the best epoch is chosen. With 0, all bags train and
-            the last epoch's weights are taken.
+        patience: number of epochs without a better validation loss after which training ends; None trains all epochs.
+        validation_fraction: fraction of the bags to hold out, on which the best epoch is chosen. With 0, all bags are
+            trained on and the weights of the last epoch are taken.
         lr: learning rate.
-        schedule: of the learning rate over all epochs: "constant"; "cosine", down to 0, so that the last batches leave
-            less noise in the weights; "one-cycle", up from 0 and down, for large bags, whose loss is steep at first.
-        weight_decay: of Adam.
-        l1: factor of the sum of absolute weights (of matrices and kernels, not of biases).
+        schedule: learning rate schedule: "constant"; "cosine", down to 0, so that the last batches leave less noise in
+            the weights; or "one-cycle", up from 0 and down, for large bags, whose loss is steep at first.
+        weight_decay: weight decay of Adam.
+        l1: L1 penalty on the weights (of matrices and kernels, not of biases).
         optimizer: from parameters to an optimizer, in place of Adam with `lr` and `weight_decay`.
         start: probability that a new network gives every instance, if it ends in a `kofn.learners.Logit`: "rate",
             that of the bags' labels; a number; or None for one half, as torch initialises it.
-        standardise: the columns of a table.
-        batch_size: bags in a step; by default a sixteenth of them, at most 64.
-        max_instances: instances in a batch at most, in place of `batch_size`.
-        accumulate: batches in a step, if a step of `batch_size` bags is too large for memory.
+        standardise: whether the columns of a table are standardised.
+        batch_size: number of bags in a batch; by default a sixteenth of them, at most 64.
+        max_instances: maximum number of instances in a batch, in place of `batch_size`.
+        accumulate: number of batches whose gradients are added up for a step, if a step of `batch_size` bags is too
+            large for memory.
         device: "cpu", "cuda", or "auto" for a GPU if there is one.
-        precision: of the network: "float32" or "bfloat16" (autocast); the loss is computed in float64 inside.
+        precision: precision of the network: "float32" or "bfloat16" (autocast); the loss is computed in float64 inside.
         checkpoint: file to write after each epoch; the same fit, cut off, goes on from there, bit for bit.
         callback: called after each epoch with the network and the epoch's entry in the history.
 

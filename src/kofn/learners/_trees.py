@@ -34,18 +34,18 @@ class Trees(Learner):
 
     Args:
         rounds: number of trees; None chooses it on held-out bags.
-        max_rounds: at most so many, where it is chosen.
-        learning_rate: factor of each tree.
-        leaves: of a tree, at most.
-        min_rows: rows in a leaf, at least; of small data fewer, a twentieth of the rows.
-        l2: penalty on the values of leaves.
-        row_fraction: of the rows, drawn anew for each tree.
-        column_fraction: of the columns, drawn anew for each tree.
-        folds: over bags; of more than 5,000 bags, or a table of more than four million values, a tenth is held out
-            instead.
-        patience: rounds without a better held-out loss after which a fold ends.
-        threads: at most so many; None takes as many as torch uses. Of a table of less than a million values each works
-            on a fold of its own, of a larger one all on the same tree.
+        max_rounds: maximum number of trees, where their number is chosen.
+        learning_rate: learning rate: each tree is multiplied by it.
+        leaves: maximum number of leaves of a tree.
+        min_rows: minimum number of rows in a leaf; on small data at most a twentieth of the rows.
+        l2: L2 penalty on the values of the leaves.
+        row_fraction: fraction of the rows that each tree is fitted to, drawn anew for each tree.
+        column_fraction: fraction of the columns that each tree may split on, drawn anew for each tree.
+        folds: number of folds of bags, on which the number of trees is chosen. With more than 5,000 bags, or a table of
+            more than four million values, a tenth of the bags is held out instead.
+        patience: number of rounds without a better held-out loss after which a fold ends.
+        threads: maximum number of threads; None takes as many as torch uses. With a table of less than a million values
+            each thread works on a fold of its own, with a larger one all work on the same tree.
         options: further parameters of LightGBM by its own names, such as ``{"monotone_constraints": [1, 0]}``.
 
     Examples:
