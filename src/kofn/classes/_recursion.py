@@ -1,4 +1,4 @@
-"""The joint distribution of class counts by recursion over the instances, in log space.
+"""The joint distribution of class counts by recursion over the instances, of probabilities or of their logarithms.
 
 P(K = k) is the coefficient of prod_c z_c^{k_c} in prod_i sum_c p_ic z_c. The factors are multiplied one after the
 other; of the product so far only the coefficients with exponents j_c <= k_c are kept. The class with the largest count
@@ -9,6 +9,7 @@ they never come to the last one, which is k.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isqrt
 from typing import NamedTuple
 
@@ -16,6 +17,23 @@ import torch
 from torch import Tensor
 
 from kofn.classes._sorted_bags import NEVER
+
+_SAFE = 1e-200  # a sum of positive terms this large has lost nothing to underflow
+_KEPT = 1 << 22  # numbers in all tables of a batch, before some are computed twice
+
+
+class Arithmetic(NamedTuple):
+    """How weights are combined: as probabilities, or as logarithms, which do not underflow."""
+
+    never: float
+    certain: float
+    times: Callable[[Tensor, Tensor], Tensor]
+    total: Callable[[Tensor, int], Tensor]
+    over: Callable[[Tensor, Tensor], Tensor]
+
+
+PLAIN = Arithmetic(0.0, 1.0, torch.mul, torch.sum, torch.div)
+LOGS = Arithmetic(NEVER, 0.0, torch.add, torch.logsumexp, torch.sub)
 
 
 class States(NamedTuple):
@@ -40,41 +58,56 @@ class States(NamedTuple):
         after = (state + step).masked_fill(~(there & (digit < radix - 1)), number)
         return cls(number, stride[:, -1:] - 1, before, after)
 
-    def first(self, like: Tensor) -> Tensor:
+    def first(self, like: Tensor, by: Arithmetic) -> Tensor:
         """The table before any instance."""
-        table = like.new_full((len(self.final), self.number), NEVER)
-        table[:, 0] = 0.0
+        table = like.new_full((len(self.final), self.number), by.never)
+        table[:, 0] = by.certain
         return table
 
-    def last(self, like: Tensor) -> Tensor:
+    def last(self, like: Tensor, by: Arithmetic) -> Tensor:
         """The table of ways to the wanted counts after the last instance."""
-        table = like.new_full((len(self.final), self.number), NEVER)
-        return table.scatter(1, self.final, 0.0)
+        table = like.new_full((len(self.final), self.number), by.never)
+        return table.scatter(1, self.final, by.certain)
 
 
-def _moved(table: Tensor, where: Tensor) -> Tensor:
+def _moved(table: Tensor, where: Tensor, by: Arithmetic) -> Tensor:
     """The table (b, s) as each class finds it, (b, c, s): class 0, which has no digit, as it is."""
-    padded = torch.cat([table, torch.full_like(table[:, :1], NEVER)], 1)
+    padded = torch.cat([table, torch.full_like(table[:, :1], by.never)], 1)
     others = padded.gather(1, where.flatten(1)).view(where.shape)
     return torch.cat([table.unsqueeze(1), others], 1)
 
 
-def _advance(table: Tensor, states: States, log_p: Tensor) -> Tensor:
-    """One more instance, log_p (b, c)."""
-    return (_moved(table, states.before) + log_p.unsqueeze(-1)).logsumexp(1)
+def _advance(table: Tensor, states: States, weights: Tensor, by: Arithmetic) -> Tensor:
+    """One more instance, weights (b, c)."""
+    return by.total(by.times(_moved(table, states.before, by), weights.unsqueeze(-1)), 1)
 
 
 def log_prob(log_p: Tensor, counts: Tensor) -> Tensor:
     """log P(K = k) of sorted bags, (b, n, c) and (b, c) to (b,): plain operations, for autograd of any order."""
     states = States.of(counts)
-    table = states.first(log_p)
+    table = states.first(log_p, LOGS)
     for instance in log_p.unbind(1):
-        table = _advance(table, states, instance)
+        table = _advance(table, states, instance, LOGS)
     return table.gather(1, states.final).squeeze(1)
 
 
 def posteriors(log_p: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """log P(K = k), and P(y_i = c | K = k): (b,) and (b, n, c).
+
+    Of probabilities first. Every term is positive, so what is not tiny has lost nothing to underflow; the others are
+    computed again of logarithms.
+    """
+    total, by_class = _joint(log_p.exp(), counts, PLAIN)
+    value = total.log()
+    (again,) = (~(total > _SAFE)).nonzero(as_tuple=True)
+    if len(again):
+        value[again], logs = _joint(log_p[again], counts[again], LOGS)
+        by_class[again] = logs.exp_()
+    return value, by_class
+
+
+def _joint(weights: Tensor, counts: Tensor, by: Arithmetic) -> tuple[Tensor, Tensor]:
+    """P(K = k), (b,), and P(y_i = c | K = k), (b, n, c), in the arithmetic of the weights.
 
     With a(s) the probability of state s before instance i and b(s) that of coming from s to k after it,
 
@@ -82,22 +115,24 @@ def posteriors(log_p: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
 
     Of the n tables a, about sqrt(n) are kept; those between are computed again on the way back.
     """
-    states, n = States.of(counts), log_p.shape[1]
-    stretch = max(1, isqrt(n))
-    table, kept = states.first(log_p), []
+    states, n = States.of(counts), weights.shape[1]
+    stretch = max(1, isqrt(n)) if n * states.number * len(counts) > _KEPT else max(1, n)
+    table, kept = states.first(weights, by), []
     for i in range(n):
         if i % stretch == 0:
-            kept.append(table)
-        table = _advance(table, states, log_p[:, i])
+            kept.append([table])
+        table = _advance(table, states, weights[:, i], by)
+        if stretch >= n:
+            kept[0].append(table)
     total = table.gather(1, states.final)
-    out = torch.empty_like(log_p)
-    back = states.last(log_p)
+    out = torch.empty_like(weights)
+    back = states.last(weights, by)
     for start in reversed(range(0, n, stretch)):
-        tables = [kept.pop()]
-        for i in range(start, min(start + stretch, n) - 1):
-            tables.append(_advance(tables[-1], states, log_p[:, i]))
-        for i, table in reversed(list(enumerate(tables, start))):
-            ways = _moved(back, states.after)
-            out[:, i] = (table.unsqueeze(1) + ways).logsumexp(2) + log_p[:, i] - total
-            back = (ways + log_p[:, i].unsqueeze(-1)).logsumexp(1)
-    return total.squeeze(1), out.exp_()
+        tables = kept.pop()
+        for i in range(start + len(tables) - 1, min(start + stretch, n) - 1):
+            tables.append(_advance(tables[-1], states, weights[:, i], by))
+        for i in reversed(range(start, min(start + stretch, n))):
+            ways = by.times(_moved(back, states.after, by), weights[:, i].unsqueeze(-1))
+            out[:, i] = by.over(by.total(by.times(tables[i - start].unsqueeze(1), ways), 2), total)
+            back = by.total(ways, 1)
+    return total.squeeze(1), out

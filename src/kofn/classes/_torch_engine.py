@@ -115,7 +115,7 @@ def _batches(counts: Tensor, x: Tensor) -> list[Tensor]:
     """Bags of about equal tables, so that they may share one shape, and not too many at once."""
     states = joint_states(counts)
     order = states.argsort()
-    octave = states[order].log2().ceil()
+    octave = states[order].log2().ceil().clamp(min=6)  # small tables cost less than another batch
     width = octave.exp2() * x.shape[-1]
     number = torch.cumsum(width, 0).div(_CELLS, rounding_mode="floor")
     kind = torch.stack([octave, number], 1)
