@@ -71,9 +71,10 @@ WRONG = "must hold a LLPClassifier as this kofn writes it; .*Written by kofn"
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"classes_dtype": "<U100000000"}, "must have classes of at most 65536 bytes each; their dtype is <U100000000"),
+        ({"classes_dtype": "<U100000000"}, "must have classes of at most 16777216 bytes; their dtype is <U100000000"),
         ({"classes_dtype": "no such"}, WRONG),
-        ({"classes": [0] * 100_000, "classes_dtype": "<U16384"}, "must have two classes; it has 100000"),
+        ({"classes": [0] * 100_000, "classes_dtype": "<U16384"}, "at most 16777216 bytes; their dtype is <U16384"),
+        ({"classes": [0, 1, 2]}, "must have a rate for each of its 3 classes"),
         ({"classes": 7}, WRONG),
         ({"held_out": [1 << 80]}, WRONG),
         ({"instance_shape": None}, WRONG),

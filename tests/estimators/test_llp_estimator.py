@@ -26,7 +26,7 @@ def auc(model: Any) -> float:
     return float(roc_auc_score(TASK.truth, model.decision_function(TASK.X)))
 
 
-@pytest.mark.parametrize("loss", kofn.LLPClassifier.LOSSES)
+@pytest.mark.parametrize("loss", ["count", "proportion", "mutual-contamination"])
 def test_every_loss_learns(loss: Any) -> None:
     model = kofn.LLPClassifier(**learns(loss=loss)).fit(TASK.X, TASK.y, groups=TASK.groups)
     assert auc(model) > 0.95

@@ -79,7 +79,7 @@ def test_rounds_are_those_of_the_best_curve_and_a_tenth_more() -> None:
     assert {"round", "train_loss", "val_loss"} == set(fitted.history[0])
     losses = [entry["train_loss"] for entry in fitted.history]
     assert all(np.diff(losses) < 1e-9)
-    start = torch.full((len(problem.instances),), fitted.start, dtype=torch.float64)
+    start = torch.full((len(problem.instances),), float(fitted.start), dtype=torch.float64)
     assert losses[0] == pytest.approx(float(problem.mean_loss(start)))
 
 
@@ -113,10 +113,10 @@ def test_the_first_round_is_a_newton_step_from_the_base_rate() -> None:
     """One leaf of a stump: -sum of slopes / (sum of curvatures + l2), times the learning rate."""
     problem = whole_numbers()
     fitted = kofn.Trees(rounds=1, leaves=2, learning_rate=0.5, l2=3.0, row_fraction=1.0).fit(problem, seed=0)
-    start = torch.full((len(problem.instances),), fitted.start, dtype=torch.float64)
+    start = torch.full((len(problem.instances),), float(fitted.start), dtype=torch.float64)
     assert torch.sigmoid(start[0]).item() == pytest.approx(problem.rate)
     slope = torch.sigmoid(start) - kofn.count_posteriors(start, problem.labels, offsets=problem.bags.offsets)
-    found = torch.from_numpy(fitted.logits(problem.instances)) - fitted.start
+    found = torch.from_numpy(fitted.logits(problem.instances)) - float(fitted.start)
     for value in found.unique():
         leaf = found == value
         p = problem.rate

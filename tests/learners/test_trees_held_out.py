@@ -33,7 +33,7 @@ def test_a_fold_starts_at_the_base_rate() -> None:
     params = {"learning_rate": 1e-9, "verbose": -1, "metric": "None", "num_threads": 1}
     splits = splits_of(problem, 5, seed=0)
     found = Boosting(problem, params, None).fold(0, splits, rounds=1, patience=1)
-    rate = torch.full((400,), problem.rate, dtype=torch.float64).logit()
+    rate = torch.full((400,), float(problem.rate), dtype=torch.float64).logit()
     assert found.losses[0] == pytest.approx(float(problem.take(splits[0][1]).mean_loss(rate)), rel=1e-6)
 
 

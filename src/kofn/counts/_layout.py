@@ -124,13 +124,13 @@ class Layout(ABC):
             tensor = wide.masked_fill(wide < 0, LARGEST) if tensor.dtype == torch.uint64 else wide
         return self._one_for_each(name, tensor, columns)
 
-    def numbers(self, name: str, value: object) -> Tensor:
-        """Require one real number for each bag: float64 of `shape`, from a number or a tensor that broadcasts."""
+    def numbers(self, name: str, value: object, *, columns: tuple[int, ...] = ()) -> Tensor:
+        """Require real numbers for each bag: float64 of `shape + columns`, from a number or what broadcasts."""
         if not isinstance(value, (Tensor, Real)):
             raise TypeError(f"`{name}` must be a number or a torch.Tensor; got {type(value).__name__}.")
         if not isinstance(value, Tensor):
             value = torch.tensor(float(value), dtype=torch.float64, device=self.device)
-        return self._one_for_each(name, value.double(), ())
+        return self._one_for_each(name, value.double(), columns)
 
     def require_counts(self, counts: Tensor) -> None:
         """Require counts, whole or real, that lie between 0 and the size of their bag."""
@@ -247,8 +247,8 @@ class Ragged(Layout):
         return values.new_zeros(*values.shape[:-1], *self.shape).index_add(-1, self._owner, values)
 
     def max(self, values: Tensor) -> Tensor:
-        start = values.new_full(self.shape, -torch.inf)
-        return start.scatter_reduce(0, self._owner, values, "amax", include_self=False)
+        start = values.new_full((*values.shape[:-1], *self.shape), -torch.inf)
+        return start.scatter_reduce(-1, self._owner.expand_as(values), values, "amax", include_self=False)
 
     def of_counts(self) -> Layout:
         bags = torch.arange(self.offsets.shape[0], device=self.offsets.device)

@@ -14,6 +14,7 @@ from torch import Tensor
 from kofn.bags import Bags
 from kofn.learners import BagObjective, Objective, PooledObjective, Problem, PUProblem
 from kofn.learners._design import Design
+from kofn.learners._problem import start_at
 from kofn.learners._splits import Split
 
 MOST = 20_000  # bags or rows that a baseline is fitted to: it is to take a second
@@ -24,9 +25,10 @@ def baseline_losses(problem: Problem, splits: Sequence[Split]) -> dict[str, floa
     """Mean losses of the held-out bags by two models that anybody would try first.
 
         "no features": every instance has the base rate.
-        "bag means":   ridge regression of the bags' proportions on the means of their features; of multiple instances
-                       logistic regression of their labels. For positives and unlabelled, logistic regression of which
-                       rows are labelled, its intercept moved until the mean probability is the mixture.
+        "bag means":   ridge regression of the bags' proportions, of each class if there are several, on the means of
+                       their features; of multiple instances logistic regression of their labels. For positives and
+                       unlabelled, logistic regression of which rows are labelled, its intercept moved until the mean
+                       probability is the mixture.
 
     Args:
         problem: all bags.
@@ -63,9 +65,14 @@ def _baseline_losses(problem: Problem, splits: Sequence[Split]) -> dict[str, flo
 
 
 def losses_without_features(
-    objective: Objective, labels: Tensor, bags: Bags, rate: float, *, pooled: bool = False
+    objective: Objective,
+    labels: Tensor,
+    bags: Bags,
+    rate: float | Tensor | NDArray[np.float64],
+    *,
+    pooled: bool = False,
 ) -> Tensor:
-    """Losses (b,) of bags of which every instance (of a pooled loss, every bag) has the base rate.
+    """Losses (b,) of bags of which every instance (of a pooled loss, every bag) has the base rate, or rates (C,).
 
     Examples:
         >>> import torch, kofn
@@ -75,7 +82,8 @@ def losses_without_features(
         tensor([0.5000, 0.5000], dtype=torch.float64)
     """
     entries = len(bags) if pooled else len(bags.index)
-    return objective(torch.full((entries,), rate, dtype=torch.float64).logit(), labels, bags.offsets)
+    start = start_at(rate)
+    return objective(start.expand(entries, *start.shape).contiguous(), labels, bags.offsets)
 
 
 def _bag_features(problem: Problem) -> NDArray[np.float64]:
@@ -85,7 +93,7 @@ def _bag_features(problem: Problem) -> NDArray[np.float64]:
 
 
 def _predicted(table: NDArray[np.float64], problem: Problem, train: Tensor, held: Tensor) -> Tensor:
-    """Log-odds (b,) of one instance of each held-out bag, by a linear model of the means."""
+    """Logits (b,) or (b, C) of one instance of each held-out bag, by a linear model of the means."""
     from sklearn.linear_model import LogisticRegression, RidgeCV
 
     train = train[:MOST]
@@ -96,9 +104,12 @@ def _predicted(table: NDArray[np.float64], problem: Problem, train: Tensor, held
     if not isinstance(objective, (BagObjective, PooledObjective)):
         share = torch.from_numpy(RidgeCV(alphas=np.logspace(-1, 5, 13)).fit(known, y).predict(unknown))
         # Nearer to 0 or 1 than half an instance nobody knows a bag.
-        return torch.logit(torch.clamp(share, 0.5 / (sizes + 1), 1 - 0.5 / (sizes + 1)))
+        half = 0.5 / (sizes + 1)
+        if problem.outputs:
+            return torch.maximum(share, half.unsqueeze(1)).log()
+        return torch.logit(torch.clamp(share, half, 1 - half))
     if len(np.unique(y)) < 2:
-        return _base_rate(problem, len(held))
+        return problem.start.expand(len(held))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it did not converge is no matter here
         model = LogisticRegression(max_iter=200).fit(known, y)
@@ -126,12 +137,7 @@ def _labelled_against_unlabelled(table: NDArray[np.float64], train: PUProblem, h
     return float(held.mean_loss(scores + shift))
 
 
-def _base_rate(problem: Problem, bags: int) -> Tensor:
-    """The log-odds of the base rate, for each bag."""
-    return torch.full((bags,), problem.rate, dtype=torch.float64).logit()
-
-
 def _loss(problem: Problem, bag_logits: Tensor) -> float:
-    """The mean loss where all instances of a bag have one logit, (b,)."""
-    logits = bag_logits if problem.pooling is not None else bag_logits.repeat_interleave(problem.bags.sizes)
+    """The mean loss where all instances of a bag have the same logits, (b,) or (b, C)."""
+    logits = bag_logits if problem.pooling is not None else bag_logits.repeat_interleave(problem.bags.sizes, 0)
     return float(problem.mean(problem.objective(logits, problem.labels, problem.bags.offsets)))

@@ -20,8 +20,10 @@ from torch import Tensor, nn
 
 from kofn import _require
 from kofn.bags import Bags
+from kofn.classes import one_vs_rest
 from kofn.counts import CountDistribution
 from kofn.estimators._baselines import NO_FEATURES, baseline_losses
+from kofn.estimators._class_table import ClassTable
 from kofn.estimators._columns import Columns, EncodedTable, Floats, has_categories
 from kofn.estimators._fit_warning import FitWarning
 from kofn.estimators._row_labels import Array, as_array, bags_of, rows_of
@@ -41,6 +43,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     fitted_: Fitted
     fitted_learner_: Learner
     columns_: Columns | None
+    rate_: Any  # a float, or (C,)
     learner: Any
     loss: str
     random_state: Any
@@ -50,28 +53,31 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Log-odds of each instance to be positive, (n, ...) to (n,). Positive ones are above 0.
 
-        An attention model scores an instance as a bag of one.
+        Of several classes a score of each, (n, C): log-probabilities, but for a constant of the instance. An attention
+        model scores an instance as a bag of one.
         """
         check_is_fitted(self)
         return self.fitted_.logits(self._instances(X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each instance to be of each class, (n, ...) to (n, 2)."""
+        """Probability of each instance to be of each class, (n, ...) to (n, 2), or (n, C)."""
         logits = torch.from_numpy(self.decision_function(X))
+        if logits.dim() == 2:
+            return logits.softmax(1).numpy()
         return torch.stack([torch.sigmoid(-logits), torch.sigmoid(logits)], 1).numpy()
 
     def predict(self, X: Any) -> Array:
-        """The more probable class of each instance, (n, ...) to (n,)."""
-        positive = self.decision_function(X) > 0
-        classes: Array = self.classes_
-        return classes[positive.astype(np.int64)]
+        """The most probable class of each instance, (n, ...) to (n,)."""
+        scores = self.decision_function(X)
+        found: Array = self.classes_[scores.argmax(1) if scores.ndim == 2 else (scores > 0).astype(np.int64)]
+        return found
 
     def score(self, X: Any, y: Any, *, sample_weight: Any = None) -> float:
         """Share of instances whose true class is predicted, by weight if there are weights, (n,)."""
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
     def predict_bag_proba(self, X: Any, groups: Any, copies: Any = None) -> NDArray[np.float64]:
-        """The exact distribution of each bag's number of positives.
+        """The exact distribution of each bag's number of positives, or of its number of instances of each class.
 
         Args:
             X: (n, ...) instances.
@@ -79,19 +85,26 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             copies: (n,) how many times each instance is in its bag; by default once.
 
         Returns:
-            (bags, largest bag + 1): P(S = k) in column k, 0 past a bag's size.
+            (bags, largest bag + 1): P(S = k) in column k, 0 past a bag's size. Of several classes (bags, C, largest
+            bag + 1): P(K_c = k), of each class by itself.
         """
-        logits, bags = self._bag_logits(X, groups, copies)
-        dist = CountDistribution(logits, offsets=bags.offsets)
-        counts = dist.count_layout
-        table = torch.zeros(len(bags), counts.longest, dtype=torch.float64)
-        table[counts.spread(torch.arange(len(bags))), counts.place()] = dist.log_probs().exp()
-        return table.numpy()
+        each, bags = self._count_distributions(X, groups, copies)
+        tables = []
+        for dist in each:
+            counts = dist.count_layout
+            table = torch.zeros(len(bags), counts.longest, dtype=torch.float64)
+            table[counts.spread(torch.arange(len(bags))), counts.place()] = dist.log_probs().exp()
+            tables.append(table)
+        return (torch.stack(tables, 1) if len(self.classes_) > 2 else tables[0]).numpy()
 
     def predict_bags(self, X: Any, groups: Any, copies: Any = None) -> Array:
-        """The most probable number of positives in each bag, (bags,), in the order in which bags first appear."""
-        logits, bags = self._bag_logits(X, groups, copies)
-        most: Array = CountDistribution(logits, offsets=bags.offsets).mode.numpy()
+        """The most probable number of positives in each bag, (bags,), in the order in which bags first appear.
+
+        Of several classes that of each class by itself, (bags, C); they need not sum to the bag's size.
+        """
+        each, _ = self._count_distributions(X, groups, copies)
+        modes = [dist.mode for dist in each]
+        most: Array = (torch.stack(modes, 1) if len(self.classes_) > 2 else modes[0]).numpy()
         return most
 
     @property
@@ -150,7 +163,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.fitted_learner_ = copy(learner)  # its options may be set anew, and a file must have those of the fit
         self.classes_, self.seed_ = classes, seed
         self.fitted_ = fitted
-        self.rate_ = problem.rate
+        self.rate_ = problem.rate.numpy() if isinstance(problem.rate, Tensor) else problem.rate
         self.instance_shape_ = problem.instances.shape[1:]
         self.history_ = fitted.history
         self.best_step_ = None if fitted.best is None else fitted.best + 1  # counted from 1, as in the history
@@ -158,7 +171,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.held_out_ = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *held]))
         self.held_out_logits_ = fitted.held_out_logits
         if fitted.held_out_logits is not None and len(used) < rows:
-            self.held_out_logits_ = np.full(rows, np.nan)
+            self.held_out_logits_ = np.full((rows, *problem.outputs), np.nan)
             self.held_out_logits_[used.numpy()] = fitted.held_out_logits
         self.validation_loss_ = fitted.validation_loss
         self.baselines_ = baseline_losses(problem, fitted.splits)
@@ -166,8 +179,8 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             warnings.warn(
                 f"this fit is no better than a model without features: the loss of held-out bags is "
                 f"{self.validation_loss_:.4g}, and {self.baselines_[NO_FEATURES]:.4g} if every instance has the base "
-                f"rate. Look whether the features can tell positives from negatives, whether rows and bags belong "
-                f"together, and whether there are more bags to learn from; or try another learner.",
+                f"rate. Look whether the features can tell the classes apart, whether rows and bags belong together, "
+                f"and whether there are more bags to learn from; or try another learner.",
                 FitWarning,
                 stacklevel=3,
             )
@@ -193,16 +206,22 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Require options of the task."""
         _require.option("loss", self.loss, self.LOSSES)
 
-    def _check_training(self, X: Any, y: Any, **checks: Any) -> tuple[Floats, Array]:
-        """Instances as float32, NaN where a table has no value, and labels as an array, without NaN."""
+    def _check_training(self, X: Any, y: Any, **checks: Any) -> tuple[Floats, Any]:
+        """Instances as float32, NaN where a table has no value, and labels as an array, without NaN.
+
+        Labels of several classes, a `ClassTable`, come back as they are.
+        """
         if isinstance(X, EncodedTable) or has_categories(X):
             self.columns_ = X.columns if isinstance(X, EncodedTable) else Columns().learn(X)
             self.n_features_in_ = len(self.columns_.names)
             self.feature_names_in_ = np.array(self.columns_.names, dtype=object)
             values = X.values if isinstance(X, EncodedTable) else self.columns_(X)
-            return values, rows_of(y, len(values))
+            return values, y if isinstance(y, ClassTable) else rows_of(y, len(values))
         self.columns_ = None
-        checks |= {"dtype": np.float32, "allow_nd": True, "ensure_all_finite": _allowed(X)}
+        shape_and_values = {"dtype": np.float32, "allow_nd": True, "ensure_all_finite": _allowed(X)}
+        if isinstance(y, ClassTable):
+            return np.ascontiguousarray(validate_data(self, as_array(X), **shape_and_values)), y
+        checks |= shape_and_values
         instances, labels = validate_data(self, as_array(X), as_array(y), **checks)
         return np.ascontiguousarray(instances), np.asarray(labels)
 
@@ -238,8 +257,14 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             )
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
+    def _count_distributions(self, X: Any, groups: Any, copies: Any) -> tuple[list[CountDistribution], Bags]:
+        """The distribution of the number of positives of each bag, or one of these for each class, and the bags."""
+        logits, bags = self._bag_logits(X, groups, copies)
+        each = one_vs_rest(logits) if logits.dim() == 2 else [logits]
+        return [CountDistribution(log_odds, offsets=bags.offsets) for log_odds in each], bags
+
     def _bag_logits(self, X: Any, groups: Any, copies: Any = None) -> tuple[Tensor, Bags]:
-        """Log-odds of instances in float64, one bag after the other, and the bags."""
+        """Logits of instances in float64, one bag after the other, and the bags."""
         logits = torch.from_numpy(self.decision_function(X))
         bags = bags_of(groups, len(logits), copies)
         return logits[bags.index], bags
@@ -276,7 +301,7 @@ def _used(problem: Problem) -> tuple[Tensor, Tensor, Problem]:
 
 
 def posteriors(objective: Any, logits: Tensor, labels: Tensor, bags: Bags) -> Tensor:
-    """P(y_i = 1 | what is said of the bag) for each entry of `bags.index`.
+    """P(y_i = 1 | what is said of the bag) for each entry of `bags.index`, or P(y_i = c | ...) for each class.
 
     For every statement, d log P(statement) / dx_i = P(y_i = 1 | statement) - p_i: the gradient of its loss has it.
     """
@@ -284,4 +309,6 @@ def posteriors(objective: Any, logits: Tensor, labels: Tensor, bags: Bags) -> Te
     with torch.enable_grad():
         total = objective(x, labels, bags.offsets).sum()
     (slope,) = torch.autograd.grad(total, x)
-    return (x.detach().sigmoid() - slope).clamp(0.0, 1.0)  # rounding may leave the interval by 1e-16
+    x = x.detach()
+    prior = x.softmax(1) if x.dim() == 2 else x.sigmoid()
+    return (prior - slope).clamp(0.0, 1.0)  # rounding may leave the interval by 1e-16

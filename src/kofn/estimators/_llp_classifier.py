@@ -15,7 +15,9 @@ from torch.distributions import Laplace, Normal
 
 from kofn import _require
 from kofn.bags import Bags
+from kofn.estimators._class_table import ClassTable, class_objective
 from kofn.estimators._count_classifier import CountClassifier, posteriors
+from kofn.estimators._rates import count_rates
 from kofn.estimators._row_labels import (
     Array,
     bag_weights,
@@ -48,17 +50,22 @@ from kofn.targets import (
 
 
 class LLPClassifier(CountClassifier):
-    """Learns to classify instances from the proportion of positives in each bag.
+    """Learns to classify instances from the proportion of positives, or of each of several classes, in each bag.
 
     Args:
         learner: what is fitted: "auto" (trees for tables, a network for images), "trees", "linear", "network", a
             learner with its options, such as ``kofn.Trees(rounds=200)`` or ``kofn.EM(classifier)``, or a
             `torch.nn.Module`.
         loss: "count", -log P(S = count); "proportion", the cross-entropy of the mean; "mutual-contamination", LMMCM.
+            Of several classes "count" is "joint", -log P(all counts), where the sum over the bags of
+            `kofn.classes.joint_cells` is at most ten million, and else "marginal", the sum over the classes of
+            -log P(count of the class); either can be asked for. "proportion" and "transport"
+            (`kofn.losses.transport_loss`) are baselines.
         label: what `y` says of a row's bag: its "proportion" of positives (or, without groups, the row's class), its
-            "count", or the "interval" (n, 2) in which its count lies, ends included.
-        rounding: for proportions that are no whole count of their bag: "error", "nearest", or "spread" over the two
-            counts beside.
+            "count", or the "interval" (n, 2) in which its count lies, ends included. Of several classes, proportions
+            or counts of each, (n, C).
+        rounding: for proportions that are no whole count of their bag: "error", "nearest", or, of two classes, "spread"
+            over the two counts beside.
         noise: distribution of the noise that was added to the counts: "laplace:SCALE", "normal:SD",
             "discrete-laplace:SCALE", or any noise that `kofn.Noisy` takes. With it, `y` may be any number.
         progress: called while the learner learns, with what is being done, how many steps are done, of how many, and
@@ -67,14 +74,16 @@ class LLPClassifier(CountClassifier):
             numpy's own stream, as in scikit-learn.
 
     Attributes:
-        classes_: the two classes; the second is positive.
+        classes_: the two classes, of which the second is positive; of `y` with a column for each class, the names of
+            the columns of a DataFrame, or 0 to C - 1.
+        loss_: the loss that was made small: "joint" or "marginal" where "count" is asked for of several classes.
         fitted_: what the learner made.
         fitted_learner_: the learner that made it, with its options, also where it was named by a word.
-        rate_: the base rate: the probability of a positive before anything is learned.
+        rate_: the base rate: the probability of a positive before anything is learned; of several classes (C,).
         history_: a dict for each step of the learner: its number (epoch, round or penalty), train_loss, val_loss.
         best_step_: the number of the step that was taken, counted from 1; None where nothing was held out.
         held_out_: (k,) bags that were validated on, by the order in which they first appear.
-        held_out_logits_: (n,) log-odds of their instances by models that had not seen them, NaN elsewhere.
+        held_out_logits_: (n,) or (n, C) logits of their instances by models that had not seen them, NaN elsewhere.
         validation_loss_: mean loss of these bags.
         baselines_: mean losses of the same bags by a model without features, and by one of the means of bags.
         feature_importances_: of trees.
@@ -94,6 +103,14 @@ class LLPClassifier(CountClassifier):
         >>> model.validation_loss_ < model.baselines_["no features"]
         True
 
+        Three classes, of which each bag tells how many are in it:
+
+        >>> classes = np.digitize(X[:, 0], [-0.5, 0.5])
+        >>> counts = np.eye(3)[classes].reshape(200, 4, 3).sum(1).repeat(4, axis=0)
+        >>> model = kofn.LLPClassifier(label="count", random_state=0).fit(X, counts, groups=groups)
+        >>> model.loss_, bool((model.predict(X) == classes).mean() > 0.95)
+        ('joint', True)
+
     Reference:
         Shukla, Zeng, Ahmed, Van den Broeck. A Unified Approach to Count-Based Weakly-Supervised Learning.
         NeurIPS 2023.
@@ -102,13 +119,13 @@ class LLPClassifier(CountClassifier):
     # Pipelines and searches hand these on without set_fit_request(groups=True).
     __metadata_request__fit = {"groups": True, "copies": True, "bag_weight": True}  # noqa: RUF012
     __metadata_request__score = {"groups": True, "copies": True}  # noqa: RUF012
-    LOSSES = ("count", "proportion", "mutual-contamination")
+    LOSSES = ("count", "proportion", "mutual-contamination", "joint", "marginal", "transport")
 
     def __init__(
         self,
         learner: str | Learner | nn.Module = "auto",
         *,
-        loss: Literal["count", "proportion", "mutual-contamination"] = "count",
+        loss: Literal["count", "proportion", "mutual-contamination", "joint", "marginal", "transport"] = "count",
         label: Literal["proportion", "count", "interval"] = "proportion",
         rounding: Literal["error", "nearest", "spread"] = "error",
         noise: str | Callable[[Tensor], Tensor] | torch.distributions.Distribution | None = None,
@@ -129,7 +146,8 @@ class LLPClassifier(CountClassifier):
         Args:
             X: (n, features) numbers, NaN where a value is missing; a DataFrame, of which text and categories are taken
                 too; or (n, ...) for a network that takes more dimensions.
-            y: (n,) the label of each row's bag, the same on all rows of a bag.
+            y: (n,) the label of each row's bag, the same on all rows of a bag; of several classes (n, C), a column for
+                each, NaN where the number of one is not known.
             groups: (n,) the bag of each row, any hashable; None makes each row its own bag, and this ordinary
                 classification.
             copies: (n,) how many times each row is in its bag, whole numbers; by default once.
@@ -149,20 +167,20 @@ class LLPClassifier(CountClassifier):
     ) -> tuple[Problem, Array]:
         """What a learner is given, and the two classes; arguments as for `fit`."""
         self._check_options()
-        instances, labels = self._check_training(X, y, multi_output=self.label == "interval")
+        interval = self.label == "interval"
+        table = None if interval else ClassTable.of(y)
+        instances, labels = self._check_training(X, y if table is None else table, multi_output=interval)
         bags = bags_of(groups, len(instances), copies)
         classes, stated, objective, counts = self._statement(labels, bags)
-        shares = (counts / bags.sizes).clamp(0.0, 1.0)
         weight = bag_weights(bag_weight, bags, len(instances), name="bag_weight")
-        times = bags.sizes if weight is None else bags.sizes * weight
-        rate = float((shares * times).sum() / times.sum())
-        half = 0.5 / float(bags.sizes[times > 0].sum())  # a rate that is 0 or 1 is only known to be near it
+        rate, shares = count_rates(counts, bags.sizes, weight)
+        self.loss_, objective = self._objective(objective, stated)
         problem = Problem(
             instances=instances,
             bags=bags,
             labels=stated,
-            objective=self._objective(objective),
-            rate=min(max(rate, half), 1 - half),
+            objective=objective,
+            rate=rate,
             proportions=shares,
             weight=weight,
             **self._problem_of_table(),
@@ -173,36 +191,41 @@ class LLPClassifier(CountClassifier):
         """Probability of each instance to be of each class, given what is known of its bag: P(y_i | label of the bag).
 
         What the labels of training data still tell about their instances once a network is trained. Of a bag whose
-        count is known the second column sums to that count.
+        count is known the second column sums to that count; of several classes each column sums to the count of its
+        class, jointly with all others, for which all counts must be known.
 
         Args:
             X: (n, ...) instances.
-            y: (n,) labels as for `fit`.
+            y: (n,) or (n, C) labels as for `fit`.
             groups: (n,) as for `fit`.
             copies: (n,) as for `fit`. All copies of an instance have the same posterior; one that is in no bag has
                 its probability.
 
         Returns:
-            (n, 2).
+            (n, 2) or (n, C).
         """
         logits = torch.from_numpy(self.decision_function(X))
         bags = bags_of(groups, len(logits), copies)
-        _, stated, objective, _ = self._statement(rows_of(y, len(logits)), bags, self.classes_)
-        positive = logits.sigmoid()
-        positive[bags.index] = posteriors(objective, logits[bags.index], stated, bags)
-        return torch.stack([1 - positive, positive], 1).numpy()
+        _, stated, objective, _ = self._statement(self._labels(y, len(logits)), bags, self.classes_)
+        if logits.dim() == 2:
+            objective = class_objective("joint", stated)[1]
+        found = logits.softmax(1) if logits.dim() == 2 else logits.sigmoid()
+        found[bags.index] = posteriors(objective, logits[bags.index], stated, bags)
+        return (found if logits.dim() == 2 else torch.stack([1 - found, found], 1)).numpy()
 
     def score(self, X: Any, y: Any, groups: Any = None, copies: Any = None, *, sample_weight: Any = None) -> float:
         """Without groups the share of right classes; with groups the mean over bags of log P(label of the bag).
 
-        Of intervals and noisy counts the latter, with and without groups. Weights, (n,), are repeated on the rows of a
-        bag, as labels are.
+        Of intervals and noisy counts the latter, with and without groups. Of several classes log P is that of the joint
+        or the marginal counts, as in training. Weights, (n,), are repeated on the rows of a bag, as labels are.
         """
-        if groups is None and copies is None and self.label != "interval" and self.noise is None:
-            return super().score(X, y, sample_weight=sample_weight)
-        logits, bags = self._bag_logits(X, groups, copies)
         rows = len(X)
-        _, stated, objective, _ = self._statement(rows_of(y, rows), bags, self.classes_)
+        if groups is None and copies is None and self.label != "interval" and self.noise is None:
+            labels = self._labels(y, rows)
+            truth = self.classes_[labels.values.argmax(1)] if isinstance(labels, ClassTable) else y
+            return super().score(X, truth, sample_weight=sample_weight)
+        logits, bags = self._bag_logits(X, groups, copies)
+        _, stated, objective, _ = self._statement(self._labels(y, rows), bags, self.classes_)
         losses = objective(logits, stated, bags.offsets).numpy()
         weights = bag_weights(sample_weight, bags, rows, name="sample_weight")
         return -float(np.average(losses, weights=weights))
@@ -214,8 +237,20 @@ class LLPClassifier(CountClassifier):
         if self.noise is not None and self.label == "interval":
             raise ValueError("`noise` goes with label='count' or 'proportion'; an interval says all that it can mean.")
 
-    def _statement(self, y: Array, bags: Bags, classes: Array | None = None) -> tuple[Array, Tensor, Any, Tensor]:
-        """The two classes, those given if any; the label of each bag, the count loss that reads it, about its count."""
+    def _labels(self, y: Any, rows: int) -> Array | ClassTable:
+        """Labels to compare with a fitted estimator's: one for each row, or a table of classes."""
+        table = None if self.label == "interval" else ClassTable.of(y)
+        if table is None:
+            return rows_of(y, rows)
+        table.require(rows, self.classes_)
+        return table
+
+    def _statement(
+        self, y: Array | ClassTable, bags: Bags, classes: Array | None = None
+    ) -> tuple[Array, Tensor, Any, Tensor]:
+        """The classes, those given if any; the label of each bag, the count loss that reads it, about its counts."""
+        if isinstance(y, ClassTable):
+            return self._class_statement(y, bags, classes)
         zero_one = np.array([0, 1])
         if self.label == "interval":
             bounds = bags.common(whole_counts(y), name="y")
@@ -243,14 +278,38 @@ class LLPClassifier(CountClassifier):
             from_counts(counts, bags.sizes, names=bags.names)
         return zero_one, counts, CountObjective(Exactly), counts.double()
 
-    def _objective(self, count: Any) -> Any:
+    def _class_statement(
+        self, table: ClassTable, bags: Bags, classes: Array | None
+    ) -> tuple[Array, Tensor, Any, Tensor]:
+        """The same of a table with a column for each class. Two classes are one count: that of the second."""
+        if self.noise is not None or self.rounding == "spread":
+            option = "rounding='spread'" if self.noise is None else f"noise={self.noise!r}"
+            raise ValueError(f"`y` must be a single column with {option}; got a column for each class. Leave it out.")
+        with _naming_y():
+            counts = table.counts(bags, label=self.label, rounding=self.rounding)
+        if len(table.names) == 2:
+            return table.names, counts[:, 1], CountObjective(Exactly), counts[:, 1].double()
+        loss = "count" if classes is None or self.loss_ not in ("joint", "marginal") else self.loss_
+        known = bool((counts >= 0).all())
+        _, objective = class_objective(loss if known else "marginal", counts)
+        return table.names if classes is None else classes, counts, objective, counts.double()
+
+    def _objective(self, count: Any, stated: Tensor) -> tuple[str, Any]:
+        """The name of the loss that is made small, and the loss."""
+        if stated.dim() == 2 and self.label != "interval":
+            return class_objective(self.loss, stated)
+        if self.loss in ("joint", "marginal", "transport"):
+            raise ValueError(
+                f"`loss` must be 'count', 'proportion' or 'mutual-contamination' for two classes; got {self.loss!r}, "
+                f"which is of several. Of two the joint and the marginal loss are 'count'."
+            )
         if self.loss == "count":
-            return count
+            return "count", count
         if count.target not in (Exactly, Spread):
             raise ValueError(
                 f"`loss` must be 'count' for intervals and noisy counts; got {self.loss!r}, which needs a proportion."
             )
-        return ProportionObjective() if self.loss == "proportion" else ContaminationObjective()
+        return self.loss, ProportionObjective() if self.loss == "proportion" else ContaminationObjective()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from kofn.estimators._columns import Columns
 from kofn.learners import Learner, Linear, Network, Trees
 
 NOT_KEPT = ("learner", "checkpoint", "callback", "progress", "device", "threads")  # of the machine, not of the model
-WIDEST = 65536  # bytes of a class, so that a file cannot ask for memory that it does not fill
+WIDEST = 2**24  # bytes of all classes, so that a file cannot ask for memory that it does not fill
 
 
 def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) -> None:
@@ -33,7 +33,8 @@ def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) 
         "feature_names_in": to_json(getattr(estimator, "feature_names_in_", None)),
         "instance_shape": to_json(estimator.instance_shape_),
         "seed": estimator.seed_,
-        "rate": estimator.rate_,
+        "rate": to_json(estimator.rate_),
+        "loss": getattr(estimator, "loss_", None),
         "history": estimator.history_,
         "best_step": estimator.best_step_,
         "validation_loss": estimator.validation_loss_,
@@ -82,19 +83,22 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     estimator.fitted_learner_ = copy(learner)
     estimator.fitted_ = learner.from_model(described["state"], model.tensors)
     dtype = np.dtype(facts["classes_dtype"])
-    if dtype.itemsize > WIDEST:
-        raise ValueError(f"{path} must have classes of at most {WIDEST} bytes each; their dtype is {dtype}. Fit again.")
-    if len(facts["classes"]) > 2:
-        raise ValueError(f"{path} must have two classes; it has {len(facts['classes'])}. Fit again.")
+    if dtype.itemsize * len(facts["classes"]) > WIDEST:
+        raise ValueError(f"{path} must have classes of at most {WIDEST} bytes; their dtype is {dtype}. Fit again.")
+    rate = np.array(facts["rate"], dtype=np.float64)
+    if len(facts["classes"]) != (len(rate) if rate.ndim else 2):
+        raise ValueError(f"{path} must have a rate for each of its {len(facts['classes'])} classes. Fit again.")
     estimator.classes_ = np.array(facts["classes"], dtype=dtype)
     estimator.columns_ = None if facts["columns"] is None else Columns.from_facts(facts["columns"])
     estimator.instance_shape_, estimator.seed_ = tuple(facts["instance_shape"]), facts["seed"]
-    estimator.rate_ = float(facts["rate"])
+    estimator.rate_ = rate if rate.ndim else float(rate)
     estimator.history_, estimator.best_step_ = facts["history"], facts["best_step"]
     estimator.validation_loss_, estimator.baselines_ = facts["validation_loss"], facts["baselines"]
     estimator.n_features_in_ = facts["n_features_in"]
     if facts["feature_names_in"] is not None:
         estimator.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
+    if facts["loss"] is not None:
+        estimator.loss_ = facts["loss"]
     if facts["mixture"] is not None:
         estimator.mixture_ = facts["mixture"]
     estimator.held_out_ = np.array(facts["held_out"], dtype=np.int64)

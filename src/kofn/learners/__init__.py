@@ -20,6 +20,7 @@ from kofn.learners._objectives import (
     PooledObjective,
     ProportionObjective,
     PUObjective,
+    TransportObjective,
     between,
 )
 from kofn.learners._perceptron import Logit, mlp, start_at_rate
@@ -56,6 +57,7 @@ __all__ = [
     "ProportionObjective",
     "StepSampler",
     "StoppingRule",
+    "TransportObjective",
     "Trees",
     "between",
     "boosting_objective",

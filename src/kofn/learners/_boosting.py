@@ -31,15 +31,17 @@ class Boosting:
         progress: called every ten rounds.
 
     Attributes:
-        start: the log-odds of every instance before the first tree.
+        start: the logit of every instance before the first tree, (), or those of the classes, (C,).
         can_split: whether a column has two values that a tree could tell apart; without any LightGBM fails.
     """
 
     def __init__(self, problem: Problem, params: dict[str, Any], progress: Progress | None) -> None:
         self.lightgbm = _require.package("lightgbm", extra="train")
-        self.problem, self.params, self.progress = problem, params | {"objective": "none"}, progress
+        self.problem, self.progress = problem, progress
+        # With C classes a round is C trees, one for each column of the logits.
+        self.params = params | {"objective": "none", "num_class": problem.start.numel()}
         self._over = Event()  # when nobody waits for the folds any more
-        self.start = float(np.log(problem.rate) - np.log1p(-problem.rate))
+        self.start: Logits = problem.start.numpy()
         categorical = sorted(problem.categories) or "auto"
         self._data = self.lightgbm.Dataset(
             problem.instances, categorical_feature=categorical, params=params, free_raw_data=False
@@ -128,7 +130,7 @@ class Boosting:
         """Some rows of the binned table, which start at the base rate."""
         part = self._data if len(rows) == len(self.problem.instances) else self._data.subset(rows.numpy())
         # Constructed first: of a subset that is not, LightGBM forgets the scores without a word.
-        return part.construct().set_init_score(np.full(len(rows), self.start))
+        return part.construct().set_init_score(np.full((len(rows), *self.problem.outputs), self.start))
 
 
 def _tell(progress: Progress | None, what: str, number: int, rounds: int, **losses: float) -> None:

@@ -27,9 +27,10 @@ class EM(Learner):
 
     Expectation: the posterior q_i = P(y_i = 1 | what is said of the bag) of each row, exact, from its logit and those
     of its bag. Maximisation: the classifier is fitted to each row twice, as positive with weight q and as negative with
-    weight 1 - q. For likelihoods of counts this never makes the training loss larger, if the classifier finds its
-    optimum; for other losses the weights are those whose cross-entropy has the slope of the loss. Rounds end when
-    held-out bags have not been better for a while, and the best round is kept.
+    weight 1 - q; of several classes, to each row as each of them with its posterior as weight. For likelihoods of
+    counts this never makes the training loss larger, if the classifier finds its optimum; for other losses the weights
+    are those whose cross-entropy has the slope of the loss. Rounds end when held-out bags have not been better for a
+    while, and the best round is kept.
 
     The classifier sees standardised columns without gaps, categories as columns of 0 and 1. One that learns its rows
     by heart, such as a forest of deep trees, confirms its own first guess: limit it (``min_samples_leaf``).
@@ -70,12 +71,12 @@ class EM(Learner):
         held = None if split is None else problem.take(split[1])
         design = Design.learn(train.instances, problem.categories, train.row_weights)
         x = design(train.instances)
-        logits = torch.full((len(x),), float(np.log(problem.rate) - np.log1p(-problem.rate)), dtype=torch.float64)
+        logits = problem.start.expand(len(x), *problem.outputs)
         history: list[dict[str, float]] = []
-        best, kept = 0, FittedEM(design, None, 0)
+        best, kept = 0, FittedEM(design, None, 0, problem.outputs)
         for step in range(self.rounds):
             target, weight = _expectation(train, logits)
-            model = FittedEM(design, self._maximisation(x, target, weight, seed), len(x))
+            model = FittedEM(design, self._maximisation(x, target, weight, seed), len(x), problem.outputs)
             logits = torch.from_numpy(model.logits(train.instances))
             entry = {"round": float(step + 1), "train_loss": float(train.mean_loss(logits))}
             if held is not None:
@@ -91,7 +92,7 @@ class EM(Learner):
         kept.history = history
         if held is not None and split is not None:
             kept.best, kept.splits, kept.validation_loss = best, [split], history[best]["val_loss"]
-            kept.held_out_logits = np.full(len(problem.instances), np.nan)
+            kept.held_out_logits = np.full((len(problem.instances), *problem.outputs), np.nan)
             at = held.compact()[0].numpy()
             kept.held_out_logits[at] = kept.logits(problem.instances[at])
         return kept
@@ -100,16 +101,17 @@ class EM(Learner):
         raise ValueError("a model of EM cannot be in a file, because its classifier is code.")
 
     def _maximisation(self, x: Instances, target: Tensor, weight: Tensor, seed: int) -> Any:
-        """The classifier, fitted to each row as positive and as negative; rows of no weight are left out."""
-        weights = torch.cat([weight * target, weight * (1 - target)]).numpy()
-        y = np.repeat([1, 0], len(x))
+        """The classifier, fitted to each row as each class; what has no weight is left out."""
+        each = target.unbind(1) if target.dim() == 2 else (1 - target, target)
+        weights = torch.cat([weight * share for share in each]).numpy()
+        y = np.repeat(np.arange(len(each)), len(x))
         there = weights > 0
         if len(np.unique(y[there])) < 2:  # all bags say the same, which many classifiers refuse to learn
             return DummyClassifier().fit(x, np.broadcast_to(y[there][0], len(x)))
         classifier = clone(self.estimator)
         seeds = {name: seed % 2**31 for name, value in classifier.get_params().items() if _is_free_seed(name, value)}
         options = {_weight_name(classifier): weights[there]}
-        return classifier.set_params(**seeds).fit(np.concatenate([x, x])[there], y[there], **options)
+        return classifier.set_params(**seeds).fit(np.tile(x, (len(each), 1))[there], y[there], **options)
 
     def require_options(self) -> None:
         if not hasattr(self.estimator, "predict_proba") or not has_fit_parameter(
@@ -127,21 +129,21 @@ class EM(Learner):
 
 @dataclass(eq=False)
 class FittedEM(Fitted):
-    """A fitted classifier of designed columns, and on how many rows it was fitted."""
+    """A fitted classifier of designed columns, on how many rows it was fitted, and the shape of a row's logits."""
 
     design: Design
     classifier: Any
     rows: int
+    outputs: tuple[int, ...]
 
     def logits(self, instances: Instances) -> Logits:
-        found = self.classifier.predict_proba(self.design(instances)).astype(np.float64)
-        classes = self.classifier.classes_.tolist()
-        p = found[:, classes.index(1)] if 1 in classes else np.zeros(len(found))
-        # A classifier that counts, such as a forest, says 0 and 1 of what it has not seen otherwise. Half a row of
-        # doubt keeps a bag's label possible.
-        p = (p * self.rows + 0.5) / (self.rows + 1)
-        logits: Logits = np.log(p) - np.log1p(-p)
-        return logits
+        classes = self.outputs[0] if self.outputs else 2
+        p = np.zeros((len(instances), classes))  # of a class that the classifier never saw it stays 0
+        p[:, self.classifier.classes_] = self.classifier.predict_proba(self.design(instances))
+        # A classifier that counts, such as a forest, says 0 and 1 of what it has not seen otherwise. A row of doubt,
+        # shared by the classes, keeps a bag's label possible.
+        log_p: Logits = np.log((p * self.rows + 1 / classes) / (self.rows + 1))
+        return log_p if self.outputs else log_p[:, 1] - log_p[:, 0]
 
     def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise ValueError(

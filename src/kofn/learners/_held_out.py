@@ -20,7 +20,7 @@ class HeldOut:
         losses: their mean loss after each step.
         weight: the sum of their weights.
         rows: their instances.
-        scores: log-odds of these after a step.
+        scores: logits of these after a step.
     """
 
     losses: Sequence[float]
@@ -39,7 +39,7 @@ def mean_curve(tried: Sequence[HeldOut]) -> list[float]:
 
 def validation(problem: Problem, tried: Sequence[HeldOut], best: int) -> dict[str, Any]:
     """What a `Fitted` keeps of the step that was chosen: each bag is judged by the fit that had not seen it."""
-    logits = np.full(len(problem.instances), np.nan)
+    logits = np.full((len(problem.instances), *problem.outputs), np.nan)
     losses = []
     for each in tried:
         step = min(best, len(each.losses) - 1)  # a fit that stopped sooner

@@ -22,7 +22,9 @@ COPIES = 5  # of all weights in training: they themselves, their gradients, two 
 Module = str | nn.Module | Callable[..., nn.Module]
 
 
-def make_network(module: Module, shape: Sequence[int], *, hidden: Sequence[int], dropout: float) -> nn.Module:
+def make_network(
+    module: Module, shape: Sequence[int], *, hidden: Sequence[int], dropout: float, outputs: tuple[int, ...] = ()
+) -> nn.Module:
     """A new network for instances of this shape.
 
     Args:
@@ -31,6 +33,7 @@ def make_network(module: Module, shape: Sequence[int], *, hidden: Sequence[int],
         shape: of an instance.
         hidden: widths of the hidden layers of "mlp".
         dropout: of "mlp".
+        outputs: the shape of an instance's logits: (), or (C,) for classes. A network of the user's has them already.
 
     Raises:
         TypeError, ValueError: none of these.
@@ -38,7 +41,8 @@ def make_network(module: Module, shape: Sequence[int], *, hidden: Sequence[int],
     if isinstance(module, nn.Module):
         return deepcopy(module)
     if module == "mlp":
-        network = mlp(prod(shape), tuple(map(int, hidden)), dropout=dropout)
+        classes = outputs[0] if outputs else None
+        network = mlp(prod(shape), tuple(map(int, hidden)), dropout=dropout, classes=classes)
         return network if len(shape) == 1 else nn.Sequential(nn.Flatten(), *network)
     if isinstance(module, str):
         raise ValueError(f"`module` must be 'mlp', a torch.nn.Module or a function that makes one; got {module!r}.")
@@ -84,40 +88,49 @@ def _wants_features(factory: Callable[..., nn.Module]) -> bool:
     return any(p.kind in positional and p.default is inspect.Parameter.empty for p in parameters)
 
 
-def require_scores(network: nn.Module, instances: Tensor) -> None:
+def require_scores(network: nn.Module, instances: Tensor, outputs: tuple[int, ...]) -> None:
     """Require that a network scores instances, by a few of them, before it is trained."""
     training = {part: part.training for part in network.modules()}
     try:
         with torch.no_grad():
-            network_logits(network.eval(), instances)
+            network_logits(network.eval(), instances, outputs)
     except Exception as error:
         raise ValueError(
-            f"`module` must take instances of shape {tuple(instances.shape[1:])} and give one logit for each, shape "
-            f"(m,) or (m, 1); it failed: {error}"
+            f"`module` must take instances of shape {tuple(instances.shape[1:])} and give "
+            f"{_wanted('m', outputs)}; it failed: {error}"
         ) from error
     for part, mode in training.items():  # a frozen part stays frozen
         part.training = mode
 
 
-def one_logit(output: Tensor, instances: int) -> Tensor:
-    """Logits (m,) from a network's output, (m,) or (m, 1)."""
-    if output.shape == (instances, 1):
+def instance_logits(output: Tensor, instances: int, outputs: tuple[int, ...]) -> Tensor:
+    """Logits (m,), or (m, C), from a network's output; where one is asked for, (m, 1) will do."""
+    if not outputs and output.shape == (instances, 1):
         return output.squeeze(1)
-    if output.shape != (instances,):
+    if output.shape != (instances, *outputs):
+        layer = f"kofn.learners.Logit(features{', classes' * bool(outputs)})"
         raise ValueError(
-            f"`module` must give one logit for each instance, shape ({instances},) or ({instances}, 1); "
-            f"its output has shape {tuple(output.shape)}. End it with kofn.learners.Logit(features)."
+            f"`module` must give {_wanted(instances, outputs)}; its output has shape {tuple(output.shape)}. End it "
+            f"with {layer}."
         )
     return output
 
 
-def network_logits(network: nn.Module, instances: Tensor, offsets: Tensor | None = None) -> Tensor:
-    """Logits of instances, (m,); of a network that pools those of bags, (b,), or of instances as bags of one."""
+def _wanted(instances: int | str, outputs: tuple[int, ...]) -> str:
+    if outputs:
+        return f"a logit of each class for each instance, shape ({instances}, {outputs[0]})"
+    return f"one logit for each instance, shape ({instances},) or ({instances}, 1)"
+
+
+def network_logits(
+    network: nn.Module, instances: Tensor, outputs: tuple[int, ...] = (), offsets: Tensor | None = None
+) -> Tensor:
+    """Logits of instances, (m,) or (m, C); of a network that pools those of bags, (b,), or of instances as bags."""
     x = instances.to(next((p.dtype for p in network.parameters()), torch.float32))
     if isinstance(network, AttentionMIL):
         logits: Tensor = network(x, offsets=torch.arange(len(x) + 1) if offsets is None else offsets)
         return logits
-    return one_logit(network(x), len(x))
+    return instance_logits(network(x), len(x), outputs)
 
 
 def with_attention(network: nn.Module, *, gated: bool) -> AttentionMIL:

@@ -31,7 +31,7 @@ class Fitted(ABC):
         best: the place in `history` of the step that was taken; None where nothing was held out.
         splits: bags that were learned from, and bags that the choice was made on.
         validation_loss: mean loss of the held-out bags, each scored by a model that had not seen it.
-        held_out_logits: (n,) of the instances of these bags, by such a model; NaN for the others.
+        held_out_logits: (n,) or (n, C) of the instances of these bags, by such a model; NaN for the others.
     """
 
     history: list[dict[str, float]] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Fitted(ABC):
 
     @abstractmethod
     def logits(self, instances: Instances) -> Logits:
-        """Log-odds (n,) of instances (n, ...)."""
+        """Log-odds (n,) of instances (n, ...), or log-probabilities (n, C) of classes but for a constant."""
 
     @abstractmethod
     def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -26,13 +26,13 @@ UNCHOSEN = 1e-2  # penalty, where there are too few bags to choose it on
 
 
 class Linear(Learner):
-    """Logistic regression, logit = w x + b, with an L2 penalty that is chosen on held-out bags.
+    """Logistic regression, logit = w x + b, of several classes multinomial, with a penalty chosen on held-out bags.
 
-        loss of the bags / number of instances + l2 / 2 |w|^2
+        loss of the bags / number of instances + l2 / 2 |w|^2,
 
-    by L-BFGS (scipy). Columns are standardised; a missing number becomes the mean with a column that says so, a
-    category a column of its own. Penalties are tried from the largest down, each from the weights of the last, until
-    held-out bags have been worse twice.
+    with weights of each class where there are several, by L-BFGS (scipy). Columns are standardised; a missing number
+    becomes the mean with a column that says so, a category a column of its own. Penalties are tried from the largest
+    down, each from the weights of the last, until held-out bags have been worse twice.
 
     Args:
         l2: L2 penalty; None chooses it on held-out bags.
@@ -91,7 +91,7 @@ class Linear(Learner):
 
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedLinear:
         design, weights = Design.from_model(facts["design"], tensors), tensors["weights"].numpy()
-        if weights.shape != (design.width + 1,):
+        if weights.ndim not in (1, 2) or len(weights) != design.width + 1:
             raise ValueError(f"the model must have {design.width + 1} weights; it has {weights.shape}.")
         return FittedLinear(design, weights)
 
@@ -115,30 +115,30 @@ class Linear(Learner):
         """The models of these penalties and their training losses, each found from the one before."""
         design = Design.learn(problem.instances, problem.categories, problem.row_weights)
         x = torch.from_numpy(design(problem.instances))
-        start = np.zeros(design.width + 1)
-        start[-1] = np.log(problem.rate) - np.log1p(-problem.rate)
+        start = np.zeros((design.width + 1, *problem.outputs))
+        start[-1] = problem.start
         instances = float(problem.row_weights.sum())
 
         def objective(weights: Weights, penalty: float) -> tuple[float, Weights]:
-            w = torch.from_numpy(weights)
+            w = torch.from_numpy(weights).reshape(start.shape)  # scipy knows vectors only
             # The products with the table in its float32, all else in float64.
             logits = (x @ w[:-1].float()).double() + w[-1]
             losses, slope = problem.losses_and_slope(logits)
             slope = slope / instances
-            gradient = torch.cat([(slope.float() @ x).double() + penalty * w[:-1], slope.sum().reshape(1)])
+            gradient = torch.cat([(x.T @ slope.float()).double() + penalty * w[:-1], slope.sum(0, keepdim=True)])
             loss = float(problem.total(losses)) / instances
-            return loss + penalty / 2 * float(w[:-1].square().sum()), gradient.numpy()
+            return loss + penalty / 2 * float(w[:-1].square().sum()), gradient.flatten().numpy()
 
         for penalty in penalties:
             found = minimize(
                 objective,
-                start,
+                start.ravel(),
                 args=(penalty,),
                 jac=True,
                 method="L-BFGS-B",
                 options={"maxiter": self.max_steps, "ftol": 1e-7, "gtol": 1e-6},
             )
-            start = found.x
+            start = found.x.reshape(start.shape)
             model = FittedLinear(design, start)
             yield model, float(problem.mean_loss(torch.from_numpy(model.logits(problem.instances))))
 
@@ -155,7 +155,7 @@ class Linear(Learner):
 
 @dataclass(eq=False)
 class FittedLinear(Fitted):
-    """Weights (width + 1,) of the design's columns, the intercept last."""
+    """Weights (width + 1,), or (width + 1, C), of the design's columns, the intercept last."""
 
     design: Design
     weights: Weights
@@ -168,7 +168,7 @@ class FittedLinear(Fitted):
 
     @property
     def coefficients(self) -> Weights:
-        """(width,) of the standardised columns."""
+        """(width,) or (width, C) of the standardised columns."""
         return self.weights[:-1]
 
     def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:

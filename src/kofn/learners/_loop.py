@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from kofn.learners._attention import AttentionMIL
 from kofn.learners._bag_sampler import BagSampler
 from kofn.learners._checkpoints import Checkpoint, fit_identity
-from kofn.learners._instance_network import one_logit
+from kofn.learners._instance_network import instance_logits
 from kofn.learners._learner import Progress
 from kofn.learners._problem import Problem
 from kofn.learners._random_stream import RandomStream
@@ -189,7 +189,7 @@ class Loop:
         x = x.to(self._dtype)
         with self._autocast():
             pools = isinstance(getattr(network, "module", network), AttentionMIL)
-            logits = network(x, offsets=offsets) if pools else one_logit(network(x), len(x))
+            logits = network(x, offsets=offsets) if pools else instance_logits(network(x), len(x), problem.outputs)
         return logits.to(torch.promote_types(logits.dtype, torch.float32)), labels, offsets
 
     def _weighted(self, problem: Problem, items: Tensor, losses: Tensor) -> Tensor:

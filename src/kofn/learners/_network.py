@@ -40,11 +40,12 @@ LARGEST_FACTOR = 1e6  # of a learning rate or a penalty, whose products float32 
 
 
 class Network(Learner):
-    """Any torch module that gives one logit for each instance, trained by Adam; held-out bags choose the epoch.
+    """Any torch module that gives an instance its logit, or one of each class, by Adam; held-out bags choose the epoch.
 
     Args:
         module: "mlp", a `torch.nn.Module` (copied), or a factory of one, called with the
-            number of features (of images: of channels) if it takes an argument.
+            number of features (of images: of channels) if it takes an argument. Of several classes it gives a
+            logit for each of them.
         hidden: widths of the hidden layers of "mlp".
         dropout: dropout probability of "mlp".
         epochs: maximum number of epochs.
@@ -58,7 +59,7 @@ class Network(Learner):
         l1: L1 penalty on the weights (of matrices and kernels, not of biases).
         optimizer: from parameters to an optimizer, in place of Adam with `lr` and `weight_decay`.
         start: probability that a new network gives every instance, if it ends in a `kofn.learners.Logit`: "rate",
-            that of the bags' labels; a number; or None for one half, as torch initialises it.
+            that of the bags' labels; a number, of two classes; or None for one half, as torch initialises it.
         standardise: whether the columns of a table are standardised.
         batch_size: number of bags in a batch; by default a sixteenth of them, at most 64.
         max_instances: maximum number of instances in a batch, in place of `batch_size`.
@@ -141,30 +142,31 @@ class Network(Learner):
         with stream.lent():
             if self.module == "mlp":
                 require_memory(prod(instances.shape[1:]), self.hidden)
-            network = self._new(instances.shape[1:], problem.pooling)
-            self._set_start(network, problem.rate)
-            require_scores(network, loop.instances[:2])
+            network = self._new(instances.shape[1:], problem.outputs, problem.pooling)
+            self._set_start(network, problem)
+            require_scores(network, loop.instances[:2], problem.outputs)
         trained, history, best = loop.run(network, progress)
-        fitted = FittedNetwork(trained, design, instances.shape[1:], problem.pooling, history=history, best=best)
+        shape, outputs = instances.shape[1:], problem.outputs
+        fitted = FittedNetwork(trained, design, shape, outputs, problem.pooling, history=history, best=best)
         if split is not None and best is not None:
             fitted.splits = [split]
             fitted.validation_loss = history[best]["val_loss"]
             if problem.pooling is None:
                 rows = problem.take(split[1]).bags.index.unique().numpy()
-                fitted.held_out_logits = np.full(len(instances), np.nan)
+                fitted.held_out_logits = np.full((len(instances), *outputs), np.nan)
                 with stream.lent():
                     fitted.held_out_logits[rows] = fitted.logits(problem.instances[rows])
         return fitted
 
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedNetwork:
         require_widths(self.hidden)
-        shape, pooling = tuple(facts["shape"]), facts["pooling"]
+        shape, outputs, pooling = tuple(facts["shape"]), tuple(facts["outputs"]), facts["pooling"]
         stream = RandomStream(torch.device("cpu"))
         stream.seed(0)
         # Fresh weights are replaced at once. Networks of ours are made without any, so that a file cannot ask for
         # memory that it does not fill; code of the user's may need real ones.
         with stream.lent(), torch.device("meta") if isinstance(self.module, str) else nullcontext():
-            network = self._new(shape, pooling)
+            network = self._new(shape, outputs, pooling)
         weights = {name.removeprefix("network."): t for name, t in tensors.items() if name.startswith("network.")}
         try:
             network.load_state_dict(weights, assign=True)  # in the precision that was saved
@@ -173,10 +175,10 @@ class Network(Learner):
         design = None if facts["design"] is None else Design.from_model(facts["design"], tensors)
         if design is not None and (design.width,) != shape:
             raise ValueError(f"the model's columns must be those of its network, {shape}; they make {design.width}.")
-        return FittedNetwork(network.eval(), design, shape, pooling)
+        return FittedNetwork(network.eval(), design, shape, outputs, pooling)
 
-    def _new(self, shape: tuple[int, ...], pooling: str | None) -> nn.Module:
-        network = make_network(self.module, shape, hidden=self.hidden, dropout=self.dropout)
+    def _new(self, shape: tuple[int, ...], outputs: tuple[int, ...], pooling: str | None) -> nn.Module:
+        network = make_network(self.module, shape, hidden=self.hidden, dropout=self.dropout, outputs=outputs)
         if pooling is not None:
             return with_attention(network, gated=pooling == "gated-attention")
         if isinstance(network, AttentionMIL):
@@ -186,12 +188,14 @@ class Network(Learner):
             )
         return network
 
-    def _set_start(self, network: nn.Module, rate: float) -> None:
+    def _set_start(self, network: nn.Module, problem: Problem) -> None:
         """Let a new network begin at the rate that is asked for."""
         if self.start is None or isinstance(network, AttentionMIL):
             return
+        if problem.outputs and self.start != "rate":
+            raise ValueError(f"`start` must be 'rate' or None for several classes; got {self.start}.")
         if ends_in_logit(network):
-            start_at_rate(network, rate if self.start == "rate" else float(self.start))
+            start_at_rate(network, problem.rate if self.start == "rate" else float(self.start))
         elif self.start != "rate":
             raise TypeError(
                 f"`module` must be a torch.nn.Sequential that ends in a kofn.learners.Logit when `start` is a number; "
@@ -236,12 +240,13 @@ class FittedNetwork(Fitted):
     network: nn.Module
     design: Design | None
     shape: tuple[int, ...]
+    outputs: tuple[int, ...]
     pooling: str | None
 
     def logits(self, instances: Instances) -> Logits:
-        """Log-odds (n,) of instances; an attention model scores an instance as a bag of one."""
+        """Logits (n,) or (n, C) of instances; an attention model scores an instance as a bag of one."""
         parts = [self._score(instances[i : i + CHUNK]) for i in range(0, len(instances), CHUNK)]
-        return np.concatenate([np.zeros(0), *parts])
+        return np.concatenate([np.zeros((0, *self.outputs)), *parts])
 
     def bag_logits(self, instances: Instances, bags: Bags) -> Logits:
         """Log-odds (b,) of bags, of a network that pools."""
@@ -250,10 +255,11 @@ class FittedNetwork(Fitted):
     def _score(self, instances: Instances, offsets: Tensor | None = None) -> Logits:
         x = torch.from_numpy(instances if self.design is None else self.design(instances))
         with torch.no_grad():
-            logits: Logits = network_logits(self.network.eval(), x, offsets).double().numpy()
+            logits: Logits = network_logits(self.network.eval(), x, self.outputs, offsets).double().numpy()
         return logits
 
     def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         facts, tensors = (None, {}) if self.design is None else self.design.to_model()
         weights = {f"network.{name}": value for name, value in self.network.state_dict().items()}
-        return {"shape": list(self.shape), "pooling": self.pooling, "design": facts}, tensors | weights
+        about = {"shape": list(self.shape), "outputs": list(self.outputs), "pooling": self.pooling, "design": facts}
+        return about, tensors | weights

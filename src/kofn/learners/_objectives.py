@@ -16,7 +16,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from kofn import losses
 from kofn.losses import count_loss
-from kofn.targets import Between, Exactly, Target
+from kofn.targets import Between, Exactly, Statement
 
 Unit = Literal["bag", "instance"]
 PULossName = Literal["count", "expectation", "upu", "nnpu", "cvir"]
@@ -37,7 +37,7 @@ class Objective(Protocol):
         """Losses (b,) of bags.
 
         Args:
-            logits: (m,) of instances, or (b,) of bags from a network that pools.
+            logits: (m,) of instances, (m, C) of their classes, or (b,) of bags from a network that pools.
             labels: (b, ...) of the bags.
             offsets: (b + 1,) of the instances' bags.
         """
@@ -60,7 +60,8 @@ class CountObjective:
     """The count loss of a target made from the labels: ``count_loss(logits, target(labels))``.
 
     Args:
-        target: from labels (b, ...) to a statement; `kofn.Exactly` takes counts as they are.
+        target: from labels (b, ...) to a statement; `kofn.Exactly`, and of several classes `kofn.ClassCounts`, takes
+            counts as they are.
 
     Examples:
         >>> import torch
@@ -69,7 +70,7 @@ class CountObjective:
         tensor([0.5000, 0.5000])
     """
 
-    target: Callable[[Tensor], Target] = Exactly
+    target: Callable[[Tensor], Statement[Any]] = Exactly
     unit: ClassVar[Unit] = "bag"
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
@@ -82,7 +83,7 @@ class CountObjective:
 
 @dataclass(frozen=True)
 class ProportionObjective:
-    """`kofn.losses.proportion_loss` of labels that are counts.
+    """`kofn.losses.proportion_loss` of labels that are counts, or `class_proportion_loss` of counts of classes, (b, C).
 
     Examples:
         >>> import torch
@@ -94,7 +95,29 @@ class ProportionObjective:
     unit: ClassVar[Unit] = "instance"
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
-        return losses.proportion_loss(logits, labels / offsets.diff(), offsets=offsets, reduction="none")
+        if logits.dim() == 1:
+            return losses.proportion_loss(logits, labels / offsets.diff(), offsets=offsets, reduction="none")
+        shares = labels / offsets.diff().unsqueeze(1)
+        return losses.class_proportion_loss(logits, shares, offsets=offsets, reduction="none")
+
+
+@dataclass(frozen=True)
+class TransportObjective:
+    """`kofn.losses.transport_loss` of labels that are counts of classes, (b, C).
+
+    Examples:
+        >>> import torch
+        >>> from kofn.learners import TransportObjective
+        >>> offsets = torch.tensor([0, 1, 2])  # of single instances it is the cross-entropy
+        >>> TransportObjective()(torch.zeros(2, 4), torch.eye(4).long()[:2], offsets).neg().exp()
+        tensor([0.2500, 0.2500])
+    """
+
+    unit: ClassVar[Unit] = "instance"
+
+    def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
+        shares = labels / offsets.diff().unsqueeze(1)
+        return losses.transport_loss(logits, shares, offsets=offsets, reduction="none")
 
 
 @dataclass(frozen=True)

@@ -1,41 +1,48 @@
-"""A multi-layer perceptron with one logit an instance, and where it begins."""
+"""A multi-layer perceptron with one logit an instance, or one for each class, and where it begins."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TypeGuard, cast
 
+import torch
 from torch import Tensor, nn
 
 
 class Logit(nn.Linear):
     """A linear layer with one output and no dimension for it: (..., features) to logits (...).
 
+    Args:
+        features: of an instance.
+        classes: their number C, for a logit of each: (..., features) to (..., C); None for the log-odds of one.
+
     Examples:
         >>> import torch
         >>> from kofn import learners
-        >>> learners.Logit(3)(torch.zeros(5, 3)).shape
-        torch.Size([5])
+        >>> learners.Logit(3)(torch.zeros(5, 3)).shape, learners.Logit(3, 10)(torch.zeros(5, 3)).shape
+        (torch.Size([5]), torch.Size([5, 10]))
     """
 
-    def __init__(self, features: int) -> None:
-        super().__init__(features, 1)
+    def __init__(self, features: int, classes: int | None = None) -> None:
+        super().__init__(features, 1 if classes is None else classes)
+        self.classes = classes
 
     def forward(self, features: Tensor) -> Tensor:
-        return super().forward(features).squeeze(-1)
+        logits = super().forward(features)
+        return logits.squeeze(-1) if self.classes is None else logits
 
 
-def mlp(inputs: int, hidden: Sequence[int] = (), *, dropout: float = 0.0) -> nn.Sequential:
+def mlp(inputs: int, hidden: Sequence[int] = (), *, dropout: float = 0.0, classes: int | None = None) -> nn.Sequential:
     """A multi-layer perceptron with one logit: for each hidden width a linear layer, a ReLU and dropout.
 
     Args:
         inputs: number of features of an instance.
         hidden: widths of the hidden layers; none of them makes a linear model.
         dropout: probability to drop a hidden unit, in training mode only.
+        classes: their number C, for a logit of each; None for the log-odds of one.
 
     Returns:
-        A network from features (..., inputs) to logits (...).
+        A network from features (..., inputs) to logits (...), or (..., C).
 
     Examples:
         >>> import torch
@@ -49,7 +56,7 @@ def mlp(inputs: int, hidden: Sequence[int] = (), *, dropout: float = 0.0) -> nn.
         if dropout:
             layers.append(nn.Dropout(dropout))
         inputs = width
-    return nn.Sequential(*layers, Logit(inputs))
+    return nn.Sequential(*layers, Logit(inputs, classes))
 
 
 def ends_in_logit(network: nn.Module) -> TypeGuard[nn.Sequential]:
@@ -57,8 +64,8 @@ def ends_in_logit(network: nn.Module) -> TypeGuard[nn.Sequential]:
     return isinstance(network, nn.Sequential) and len(network) > 0 and isinstance(network[-1], Logit)
 
 
-def start_at_rate(network: nn.Sequential, rate: float) -> nn.Sequential:
-    """Let a new network begin at a base rate: its last bias becomes logit(rate).
+def start_at_rate(network: nn.Sequential, rate: float | Tensor) -> nn.Sequential:
+    """Let a new network begin at a base rate: its last bias becomes logit(rate), of several classes log(rate).
 
     A new network says about one half of every instance, so that a bag of n has a positive one with probability
     1 - 2^-n: at n = 100 nothing is left of the gradient of a positive bag, and training first spends its steps on
@@ -68,14 +75,14 @@ def start_at_rate(network: nn.Sequential, rate: float) -> nn.Sequential:
 
     Args:
         network: ends in a `Logit`, as every network of this module does; changed in place.
-        rate: the probability of an instance to be positive, above 0 and below 1.
+        rate: the probability of an instance to be positive, or (C,) those of the classes, above 0 and below 1.
 
     Returns:
         The same network.
 
     Raises:
         TypeError: the last layer is not a `Logit`.
-        ValueError: a rate that is not between 0 and 1.
+        ValueError: a rate that is not between 0 and 1; another number of rates than the network has outputs.
 
     Examples:
         >>> import torch
@@ -89,7 +96,13 @@ def start_at_rate(network: nn.Sequential, rate: float) -> nn.Sequential:
             f"`network` must be a Sequential that ends in a Logit, such as learners.mlp(10); got "
             f"{type(network).__name__}. Of another network set the bias of the last layer to logit(rate)."
         )
-    if not 0 < rate < 1:
+    rates = torch.as_tensor(rate, dtype=torch.float64)
+    if not bool(((rates > 0) & (rates < 1)).all()):
         raise ValueError(f"`rate` must be above 0 and below 1; got {rate}. It is the probability of one instance.")
-    nn.init.constant_(cast(Logit, network[-1]).bias, math.log(rate / (1 - rate)))
+    last = cast(Logit, network[-1])
+    if rates.shape != (() if last.classes is None else (last.classes,)):
+        outputs = "one logit" if last.classes is None else f"{last.classes} classes"
+        raise ValueError(f"`rate` must be one for each output; the network has {outputs} and rates {rate}.")
+    with torch.no_grad():
+        last.bias.copy_(rates.log() if rates.dim() else rates.logit())
     return network

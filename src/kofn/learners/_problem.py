@@ -29,15 +29,21 @@ class Problem:
     A task (label proportions, multiple instances, positives and unlabelled) makes a problem of its labels, and any
     learner makes its loss small: the mean over bags, by weight, of ``objective(logits, labels, offsets)``.
 
+    Of two classes an instance has one logit, the log-odds of the positive one: logits are (n,). Of C classes it has C,
+    unnormalised log-probabilities: logits are (n, C). Whatever is made of logits goes along their first dimension, so
+    that one learner is the learner of both.
+
     Attributes:
         instances: (n, ...) float32; of a table NaN where a value is missing.
         categories: number of categories by column, for columns that hold codes 0, 1, ... of categories.
         bags: positions of the bags' instances; an instance may occur several times.
         labels: (b, ...) what the objective reads.
-        objective: from logits of entries (m,), labels and offsets to losses (b,).
+        objective: from logits of entries, (m,) or (m, C), labels and offsets to losses (b,).
         weight: (b,) of the bags' losses, at least 0; None for ones.
-        rate: the probability of a positive instance before anything is learned: where every learner starts.
-        proportions: (b,) about the share of positives in each bag; of multiple instances, 1 where there is one.
+        rate: the probability of a positive instance before anything is learned, or (C,) those of the classes: where
+            every learner starts.
+        proportions: (b,) about the share of positives in each bag, or (b, C) of each class; of multiple instances, 1
+            where there is one.
         rule: what makes a network's epoch the best.
         pooling: the attention that makes one logit of a bag, for a network; None where the loss reads instances.
     """
@@ -46,7 +52,7 @@ class Problem:
     bags: Bags
     labels: Tensor
     objective: Objective
-    rate: float
+    rate: float | Tensor
     proportions: Tensor
     categories: Mapping[int, int] = field(default_factory=dict)
     weight: Tensor | None = None
@@ -57,8 +63,19 @@ class Problem:
     @property
     def strata(self) -> Tensor:
         """(units,) whole numbers: what is held out is held out of each stratum. A unit is a bag."""
-        both = bool(((self.proportions == 0) | (self.proportions == 1)).all())
-        return self.proportions.long() if both else torch.zeros(len(self.bags), dtype=torch.int64)
+        if not bool(((self.proportions == 0) | (self.proportions == 1)).all()):
+            return torch.zeros(len(self.bags), dtype=torch.int64)
+        return self.proportions.argmax(1) if self.proportions.dim() == 2 else self.proportions.long()
+
+    @property
+    def start(self) -> Tensor:
+        """The logit of an instance before anything is learned, (), or those of the classes, (C,), float64."""
+        return start_at(self.rate)
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The shape of what an instance is scored with: () for one logit, (C,) for one of each class."""
+        return tuple(self.start.shape)
 
     def take(self, units: Tensor) -> Problem:
         """The problem of some of the bags."""
@@ -92,17 +109,17 @@ class Problem:
         return torch.zeros(len(self.instances), dtype=torch.float64).index_add(0, self.bags.index, self._entry_weights)
 
     def losses(self, logits: Tensor) -> Tensor:
-        """Losses (b,) of the bags, from logits of the instances (n,)."""
+        """Losses (b,) of the bags, from logits of the instances, (n,) or (n, C)."""
         return self.losses_of(self._entries(logits), self.labels, self.bags.offsets)
 
     def losses_of(self, entries: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
-        """Losses (b,) of some of the bags, from logits of their entries (m,), one bag after the other."""
+        """Losses (b,) of some of the bags, from logits of their entries, (m, ...), one bag after the other."""
         if self._size and isinstance(self.objective, CountObjective):
-            return self.objective.of_rectangle(entries.view(-1, self._size), labels)
+            return self.objective.of_rectangle(entries.view(-1, self._size, *entries.shape[1:]), labels)
         return self.objective(entries, labels, offsets)
 
     def losses_and_slope(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Losses (b,) of the bags, and the gradient (n,) of their `total` by the logits of the instances, (n,).
+        """Losses (b,) of the bags, and the gradient of their `total` by the logits of the instances, of their shape.
 
         The gradient of a loss about exact counts comes straight from posteriors, in a fraction of the time that a graph
         of a small problem takes; any other by autograd.
@@ -126,7 +143,7 @@ class Problem:
         return losses.detach(), slope
 
     def _entries(self, logits: Tensor) -> Tensor:
-        """Logits of the entries of the bags (m,), from those of the instances (n,)."""
+        """Logits of the entries of the bags, (m, ...), from those of the instances, (n, ...)."""
         return logits if self._in_order else logits.index_select(0, self.bags.index)
 
     @cached_property
@@ -147,7 +164,7 @@ class Problem:
         return self.bag_weights[self.bags.bag_of()]
 
     def mean_loss(self, logits: Tensor) -> Tensor:
-        """The mean over bags, by weight, from logits of the instances (n,)."""
+        """The mean over bags, by weight, from logits of the instances, (n,) or (n, C)."""
         return self.mean(self.losses(logits))
 
     def mean(self, losses: Tensor) -> Tensor:
@@ -238,6 +255,17 @@ def deal(labeled: Tensor, chosen: Tensor, size: int, epoch: int, seed: int) -> t
     positives = known[order[: n_bags * each]].reshape(n_bags, each)
     bags = [torch.cat(pair) for pair in zip(positives, unknown.tensor_split(n_bags), strict=True)]
     return Bags.from_lists(bags), torch.full((n_bags,), each)
+
+
+def start_at(rate: float | Tensor | NDArray[np.float64]) -> Tensor:
+    """The logit of a base rate, (), or the logits of those of the classes, (C,), float64.
+
+    Examples:
+        >>> start_at(0.5), start_at(np.array([0.25, 0.75])).exp()
+        (tensor(0., dtype=torch.float64), tensor([0.2500, 0.7500], dtype=torch.float64))
+    """
+    rates = torch.as_tensor(rate, dtype=torch.float64)
+    return rates.log() if rates.dim() else rates.logit()
 
 
 def generator_of(*key: int) -> torch.Generator:

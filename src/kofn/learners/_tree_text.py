@@ -9,8 +9,12 @@ Fields = dict[str, str]
 INNER = ("split_feature", "threshold", "decision_type", "left_child", "right_child")
 
 
-def require_sound_trees(text: str) -> None:
+def require_sound_trees(text: str, *, classes: int = 1) -> None:
     """Require that all that the text points to is there: trees, children, columns, sets of categories.
+
+    Args:
+        text: of a booster.
+        classes: scores that the trees must give, one for each class.
 
     Raises:
         ValueError: something is not.
@@ -22,11 +26,13 @@ def require_sound_trees(text: str) -> None:
         bool(end and first) and trees.isascii() and "\r" not in trees and "\0" not in text, "there are none, or cut"
     )
     header = _fields([line for line in head.split("\n") if "=" in line])
-    _require(header["num_class"] == header["num_tree_per_iteration"] == "1", "they must give one score")
+    given = {header["num_class"], header["num_tree_per_iteration"]}
+    _require(given == {str(classes)}, f"they must give {classes} score{'s' * (classes > 1)}")
     columns = int(header["max_feature_idx"]) + 1
     _require(len(header["feature_names"].split()) == columns, "their columns have other names")
     sizes = _whole(header["tree_sizes"])
     _require(min(sizes, default=0) > 0 and sum(sizes) == len(body), "they are of other sizes than they say")
+    _require(len(sizes) % classes == 0, "a round must have a tree for each class")
     place = 0
     for number, size in enumerate(sizes):
         tree = re.fullmatch(rf"Tree={number}\n((?:\w+=[^\n]*\n)+)\n+", body[place : place + size])

@@ -27,10 +27,10 @@ SMALL = 1_000_000  # values in a table that one thread is done with sooner than 
 class Trees(Learner):
     """Gradient-boosted decision trees (LightGBM), with the number of rounds chosen on held-out bags.
 
-    Each round fits a tree to the gradient of the loss and to the curvature p (1 - p) of its EM bound
-    (`boosting_objective`), starting from the base rate. Missing values and categories are taken as they are; nothing
-    needs to be scaled. Boosting with the number of rounds that is best on the left-out folds of bags, a tenth more for
-    the larger data, is then run on all bags.
+    Each round fits a tree, of several classes one for each of them, to the gradient of the loss and to the curvature
+    p (1 - p) of its EM bound (`boosting_objective`), starting from the base rate. Missing values and categories are
+    taken as they are; nothing needs to be scaled. Boosting with the number of rounds that is best on the left-out folds
+    of bags, a tenth more for the larger data, is then run on all bags.
 
     Args:
         rounds: number of trees; None chooses it on held-out bags.
@@ -113,9 +113,10 @@ class Trees(Learner):
 
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedTrees:
         text = tensors["trees"].numpy().tobytes().decode()
+        start = np.array(facts["start"], dtype=np.float64)
         if text:
-            require_sound_trees(text)
-        return FittedTrees(text=text, start=float(facts["start"]), threads=self.threads)
+            require_sound_trees(text, classes=start.size)
+        return FittedTrees(text=text, start=start, threads=self.threads)
 
     def require_options(self) -> None:
         """Require numbers that LightGBM would refuse late, or not at all."""
@@ -158,10 +159,10 @@ class Trees(Learner):
 
 @dataclass(eq=False)
 class FittedTrees(Fitted):
-    """Trees as LightGBM's text, empty where no column could be split, and the log-odds that they are added to."""
+    """Trees as LightGBM's text, empty where no column could be split, and the logits, () or (C,), they are added to."""
 
     text: str
-    start: float
+    start: Logits
     threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -176,7 +177,7 @@ class FittedTrees(Fitted):
 
     def logits(self, instances: Instances) -> Logits:
         if self.booster is None:
-            return np.full(len(instances), self.start)
+            return np.broadcast_to(self.start, (len(instances), *self.start.shape)).copy()
         threads = self.threads or (1 if instances.size < SMALL else torch.get_num_threads())
         scores: Logits = self.booster.predict(instances, raw_score=True, num_threads=threads)
         return scores + self.start
@@ -189,7 +190,7 @@ class FittedTrees(Fitted):
 
     def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         text = np.frombuffer(self.text.encode(), dtype=np.uint8).copy()
-        return {"start": self.start}, {"trees": torch.from_numpy(text)}
+        return {"start": self.start.tolist()}, {"trees": torch.from_numpy(text)}
 
 
 def history(train_losses: list[float], held_out_losses: list[float]) -> list[dict[str, float]]:

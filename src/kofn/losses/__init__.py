@@ -1,5 +1,6 @@
 """Losses for count-based weak labels: one for each task of the paper, and the baselines that it compares with."""
 
+from kofn.losses._class_llp import class_proportion_loss, transport_loss
 from kofn.losses._count import count_loss
 from kofn.losses._llp import llp_loss, mutual_contamination_loss, pair_bags, proportion_loss
 from kofn.losses._mil import mil_loss, pooled_bag_loss
@@ -10,6 +11,7 @@ __all__ = [
     "LLPLoss",
     "MILLoss",
     "PULoss",
+    "class_proportion_loss",
     "count_loss",
     "cvir_loss",
     "llp_loss",
@@ -21,5 +23,6 @@ __all__ = [
     "pooled_bag_loss",
     "proportion_loss",
     "pu_loss",
+    "transport_loss",
     "upu_loss",
 ]

@@ -6,6 +6,7 @@ A weak label is a statement about S, the number of positives in a bag. Each clas
 
 from kofn.targets._bounds import AtLeast, AtMost, Between, Exactly
 from kofn.targets._class_counts import ClassCounts, ClassTarget, MarginalClassCounts
+from kofn.targets._class_labels import class_counts_of_proportions, require_class_counts
 from kofn.targets._discrete_laplace import DiscreteLaplace
 from kofn.targets._labels import counts_of_proportions, from_bounds, from_counts, from_proportions
 from kofn.targets._noisy import Noisy
@@ -28,8 +29,10 @@ __all__ = [
     "Spread",
     "Statement",
     "Target",
+    "class_counts_of_proportions",
     "counts_of_proportions",
     "from_bounds",
     "from_counts",
     "from_proportions",
+    "require_class_counts",
 ]

@@ -1,0 +1,105 @@
+"""What labels with a column for each class say of each bag: counts of the classes, their loss, their base rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kofn.bags import Bags
+from kofn.classes import joint_cells
+from kofn.estimators._row_labels import Array, as_array
+from kofn.learners import CountObjective, Objective, ProportionObjective, TransportObjective
+from kofn.targets import ClassCounts, MarginalClassCounts, class_counts_of_proportions, require_class_counts
+
+#: `joint_cells` of all bags together up to which loss="count" is the joint one. A pass over so many takes some tenths
+#: of a second, and a fit makes hundreds.
+JOINT_CELLS = 10**7
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTable:
+    """Labels of C classes, two or more: of each row's bag a number for each class, NaN where it is not known.
+
+    Attributes:
+        names: (C,) of the classes: those of the columns of a DataFrame, else 0 to C - 1.
+        values: (n, C) floating point.
+    """
+
+    names: Array
+    values: NDArray[Any]
+
+    @classmethod
+    def of(cls, y: Any) -> ClassTable | None:
+        """The table that labels are; None if they are a single column.
+
+        Raises:
+            ValueError: columns that are no numbers, or two of one name.
+        """
+        values = np.asarray(as_array(y))
+        if values.ndim != 2 or values.shape[1] < 2:
+            return None
+        names = np.array(y.columns.tolist()) if hasattr(y, "columns") else np.arange(values.shape[1])
+        if len(np.unique(names)) < len(names):
+            raise ValueError(f"`y` must have columns of different names, one for each class; got {names.tolist()}.")
+        if values.dtype.kind != "f":  # floating point keeps its precision, by which proportions are told from counts
+            missing = {"na_value": np.nan} if hasattr(y, "iloc") else {}
+            try:
+                values = y.to_numpy(np.float64, **missing) if missing else values.astype(np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"`y` must have numbers in the columns of all classes; got {values.dtype}, the first "
+                    f"{values.flat[0]!r}."
+                ) from None
+        return cls(names, values)
+
+    def require(self, rows: int, classes: Array | None = None) -> None:
+        """Require a row for each instance and the classes that were trained with, if any."""
+        if len(self.values) != rows:
+            raise ValueError(f"`y` must have an entry for each of the {rows} rows of X; got shape {self.values.shape}.")
+        if classes is not None and len(classes) != len(self.names):
+            raise ValueError(f"`y` must have a column for each of {len(classes)} classes; got {len(self.names)}.")
+        if classes is not None and self.names.dtype.kind not in "iu" and self.names.tolist() != classes.tolist():
+            raise ValueError(
+                f"`y` must have the columns that were trained with, {classes.tolist()}; got {self.names.tolist()}."
+            )
+
+    def counts(self, bags: Bags, *, label: str, rounding: Any) -> Tensor:
+        """(b, C) int64: how many of each bag are of each class, -1 where that is not known.
+
+        Raises:
+            ValueError: labels that differ within a bag, or that no bag of that size has.
+        """
+        values = torch.from_numpy(np.nan_to_num(self.values, nan=-1.0))  # a NaN would differ from itself
+        stated = bags.common(values, name="y")
+        if label == "count":
+            return require_class_counts(stated, bags.sizes, names=bags.names)
+        if len(bags.index) == len(bags) and bool(((stated != 0) & (stated != 1) & (stated != -1)).any()):
+            raise ValueError(
+                "`y` has proportions between 0 and 1, but without `groups` each row is a bag of its own, of one class. "
+                "Pass fit(X, y, groups=...); in a pipeline or a search, enable scikit-learn's metadata routing."
+            )
+        shares = stated.masked_fill(stated == -1, torch.nan)
+        return class_counts_of_proportions(shares, bags.sizes, rounding=rounding, names=bags.names)
+
+
+def class_objective(loss: str, counts: Tensor) -> tuple[str, Objective]:
+    """The loss of class counts that is asked for; of "count" the joint one where it is cheap, else the marginal one."""
+    known = bool((counts >= 0).all())
+    if loss == "count":
+        loss = "joint" if known and float(joint_cells(counts).sum()) <= JOINT_CELLS else "marginal"
+    objectives: dict[str, Objective] = {
+        "joint": CountObjective(ClassCounts),
+        "marginal": CountObjective(MarginalClassCounts),
+        "proportion": ProportionObjective(),
+        "transport": TransportObjective(),
+    }
+    if loss not in objectives:
+        raise ValueError(f"`loss` must be one of {', '.join(map(repr, objectives))} for several classes; got {loss!r}.")
+    if not known and loss != "marginal":
+        raise ValueError(f"`loss` must be 'marginal' where some counts are not known; got {loss!r}.")
+    return loss, objectives[loss]
