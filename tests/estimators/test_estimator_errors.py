@@ -243,7 +243,7 @@ def test_pu(options: dict[str, Any], y: int | None, message: str) -> None:
         ({"module": 3}, TypeError, r"`module` must be 'mlp', a torch\.nn\.Module or a function"),
         ({"module": lambda: 3}, TypeError, r"`module` must make a torch\.nn\.Module; it made a int"),
         ({"module": learners.mlp(10)}, ValueError, r"`module` must take instances of shape \(2,\)"),
-        ({"module": torch.nn.Linear(2, 3)}, ValueError, r"give one logit for each, shape \(m,\) or \(m, 1\)"),
+        ({"module": torch.nn.Linear(2, 3)}, ValueError, r"give one logit for each instance, shape \(m,\) or \(m, 1\)"),
         ({"checkpoint": "file", "random_state": None}, ValueError, "`random_state` must be an int with `checkpoint`"),
         ({"learner": "forest"}, ValueError, r"`learner` must be 'auto', 'trees', 'linear', 'network', .* got 'forest'"),
         ({"learner": 3}, ValueError, r"`learner` must be 'auto', .* got 3"),

@@ -170,6 +170,8 @@ class LLPClassifier(CountClassifier):
         interval = self.label == "interval"
         table = None if interval else ClassTable.of(y)
         instances, labels = self._check_training(X, y if table is None else table, multi_output=interval)
+        if table is not None:
+            table.require(len(instances))
         bags = bags_of(groups, len(instances), copies)
         classes, stated, objective, counts = self._statement(labels, bags)
         weight = bag_weights(bag_weight, bags, len(instances), name="bag_weight")

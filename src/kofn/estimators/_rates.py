@@ -40,7 +40,7 @@ def _class_rates(counts: Tensor, sizes: Tensor, weight: Tensor | None) -> tuple[
     """
     known = counts >= 0
     n = (sizes if weight is None else sizes * weight).double().unsqueeze(1)
-    shares = (counts.clamp(min=0) / sizes.unsqueeze(1)).double()
+    shares = counts.clamp(min=0).double() / sizes.unsqueeze(1)
     told = (known * n).sum(0)
     rates = (shares * known * n).sum(0) / told.clamp(min=torch.finfo(torch.float64).tiny)
     untold = told == 0

@@ -24,13 +24,14 @@ def boosting_objective(loss: Callable[[Tensor], Tensor], *, weight: Tensor | Non
     each round of boosting is a generalised EM step.
 
     Args:
-        loss: from logits (n,) of the rows, float64, to one number: a *sum* over bags, so that a row's gradient does
-            not depend on how many bags there are.
+        loss: from logits (n,) of the rows, or (n, C) of several classes, float64, to one number: a *sum* over bags, so
+            that a row's gradient does not depend on how many bags there are.
         weight: (n,) float64, how many times each row counts; by default once.
 
     Returns:
         A function of the scores of the rows and of the library's data set, which it does not look at, that gives the
-        gradient and the curvature, (n,) each: ``params["objective"]`` of `lightgbm.train`, ``obj`` of `xgboost.train`.
+        gradient and the curvature, of the shape of the logits: ``params["objective"]`` of `lightgbm.train`, ``obj`` of
+        `xgboost.train`.
 
     Examples:
         >>> import lightgbm, numpy as np, torch, kofn
@@ -51,7 +52,7 @@ def boosting_objective(loss: Callable[[Tensor], Tensor], *, weight: Tensor | Non
             value = loss(logits)
         (slope,) = torch.autograd.grad(value, logits)
         rows = logits.detach()
-        bend = curvature(rows, slope, torch.ones_like(rows) if weight is None else weight)
+        bend = curvature(rows, slope, rows.new_ones(len(rows)) if weight is None else weight)
         return slope.numpy(), bend.numpy()
 
     return gradient_and_curvature

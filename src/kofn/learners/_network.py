@@ -143,8 +143,8 @@ class Network(Learner):
             if self.module == "mlp":
                 require_memory(prod(instances.shape[1:]), self.hidden)
             network = self._new(instances.shape[1:], problem.outputs, problem.pooling)
-            self._set_start(network, problem)
             require_scores(network, loop.instances[:2], problem.outputs)
+            self._set_start(network, problem)
         trained, history, best = loop.run(network, progress)
         shape, outputs = instances.shape[1:], problem.outputs
         fitted = FittedNetwork(trained, design, shape, outputs, problem.pooling, history=history, best=best)

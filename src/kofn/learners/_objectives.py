@@ -97,7 +97,7 @@ class ProportionObjective:
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
         if logits.dim() == 1:
             return losses.proportion_loss(logits, labels / offsets.diff(), offsets=offsets, reduction="none")
-        shares = labels / offsets.diff().unsqueeze(1)
+        shares = labels.double() / offsets.diff().unsqueeze(1)
         return losses.class_proportion_loss(logits, shares, offsets=offsets, reduction="none")
 
 
@@ -116,7 +116,7 @@ class TransportObjective:
     unit: ClassVar[Unit] = "instance"
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
-        shares = labels / offsets.diff().unsqueeze(1)
+        shares = labels.double() / offsets.diff().unsqueeze(1)
         return losses.transport_loss(logits, shares, offsets=offsets, reduction="none")
 
 

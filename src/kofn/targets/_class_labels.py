@@ -57,9 +57,8 @@ def class_counts_of_proportions(
     total, all_known = exact.sum(1), known.all(1)
     # Published shares are rounded, and may sum to 1 within a hundredth.
     off = torch.where(all_known, (total - sizes).abs(), (total - sizes).clamp(min=0.0))
-    allowed = 1e-6 * sizes if rounding == "error" else 0.01 * sizes + 1e-6
     _refuse(
-        off > allowed,
+        off > 0.01 * sizes + 1e-6,
         names,
         lambda bag: (
             f"proportions of classes must sum to 1: {{bag}} has {proportions[bag].tolist()}. Counts go with "
