@@ -80,3 +80,15 @@ def test_wrong_counts_are_refused() -> None:
         kofn.count_loss(torch.full((2, 2), -torch.inf).fill_diagonal_(0.0), kofn.ClassCounts(torch.tensor([2, 0])))
         == torch.inf
     )
+
+
+def test_marginals_have_every_derivative_and_one_graph() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return kofn.count_loss(x, kofn.MarginalClassCounts(K))
+
+    x = X.clone().requires_grad_()
+    assert torch.autograd.gradgradcheck(f, x)
+    torch.testing.assert_close(torch.func.grad(f)(X), torch.autograd.grad(f(x), x)[0])
+    compiled = torch.compile(f, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), f(x))
+    torch.testing.assert_close(torch.autograd.grad(compiled(x), x), torch.autograd.grad(f(x), x))
