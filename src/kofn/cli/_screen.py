@@ -23,7 +23,7 @@ def show_model(model: Any, path: Path) -> None:
     """What a model is and how good it was on validation data."""
     data, columns, estimator = model.data, model.columns, model.estimator
     sizes = data.get("sizes")
-    spread = "" if not sizes else f" of {sizes[0]}" if sizes[0] == sizes[1] else f" of {sizes[0]} to {sizes[1]}"
+    spread = "" if not sizes else f" of {' to '.join(map(str, sorted(set(sizes))))}"
     bags = f", {data['bags']:,} bags{spread}" if data.get("bags") else ""
     kinds = f"{_named(columns.numeric, 'numeric')}; {_named(list(columns.categories), 'text')}"
     line(f"model      {path}: {_kind(model.task, estimator)}, trained in {model.seconds:.1f} s")

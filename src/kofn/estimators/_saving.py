@@ -5,16 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from kofn._model_file import Model, read_model, write_model
 from kofn.estimators._columns import Columns
+from kofn.estimators._fact_shapes import NUMBER, NUMBER_OR_NONE, require_shape
 from kofn.learners import Learner, Linear, Network, Trees
 
 NOT_KEPT = ("learner", "checkpoint", "callback", "progress", "device", "threads")  # of the machine, not of the model
 WIDEST = 2**24  # bytes of all classes, so that a file cannot ask for memory that it does not fill
+
+
+SHAPES: dict[str, Any] = {  # of facts that nothing below would check
+    "learner": {"parameters": dict, "state": dict},
+    "history": [{...: NUMBER}],
+    "best_step": (int, NoneType),
+    "validation_loss": NUMBER_OR_NONE,
+    "baselines": {...: NUMBER},
+    "extra": dict,
+}
 
 
 def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) -> None:
@@ -52,7 +64,7 @@ def load(path: Path, *, kinds: Sequence[type[Any]], code_parameters: Mapping[str
     model = read_model(path, kind=list(by_name))
     given = {name: value for name, value in code_parameters.items() if value is not None}
     try:
-        return _restored(model, by_name[model.kind], given, path), dict(_known(model.facts, "extra", dict))
+        return _restored(model, by_name[model.kind], given, path), dict(model.facts["extra"])
     except (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError) as error:
         raise ValueError(
             f"{path} must hold a {model.kind} as this kofn writes it; {error!r:.200}. Written by "
@@ -68,7 +80,13 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
             f"`{missing[0]}` must be given to load {path}: the model was trained with one of your own, which is code "
             f"and is not saved. Pass the same again: {model.kind}.load(path, {missing[0]}=...)."
         )
-    described: dict[str, Any] = _known(facts, "learner", dict)
+    for name, shape in SHAPES.items():
+        require_shape(name, facts[name], shape)
+    if facts["best_step"] is not None and not 1 <= facts["best_step"] <= len(facts["history"]):
+        raise ValueError(
+            f"{path} must have kept one of its {len(facts['history'])} steps; it says {facts['best_step']}."
+        )
+    described: dict[str, Any] = facts["learner"]
     options = set(Network().get_params())
     unknown = sorted(set(given) - options - set(kind().get_params(deep=False)))
     if unknown:
@@ -122,13 +140,6 @@ def _parameters(owner: Any) -> tuple[dict[str, Any], list[str]]:
 def _tuples(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters as they were: JSON has no tuples, and no parameter needs to be a list."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in parameters.items()}
-
-
-def _known(facts: Mapping[str, Any], name: str, kind: type) -> Any:
-    value = facts[name]
-    if not isinstance(value, kind):
-        raise TypeError(f"its {name} is a {type(value).__name__}")
-    return value
 
 
 def to_json(value: Any) -> Any:

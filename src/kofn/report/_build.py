@@ -205,7 +205,7 @@ def _facts(estimator: Any, task: Task, rows: int, table: BagTable | None) -> lis
         found.append(("Features", f"{estimator.n_features_in_:,}"))
     found.append(("Learner", type(estimator.fitted_learner_).__name__.lower()))
     if estimator.history_:
-        found.append((STEPS[step_name(estimator.history_)], f"{len(estimator.history_):,}"))
+        found.append((STEPS.get(step_name(estimator.history_), "Steps"), f"{len(estimator.history_):,}"))
     if task == "pu":
         found.append(("Mixture", f"{estimator.mixture_:.3g}"))
     if estimator.random_state is not None:

@@ -31,7 +31,7 @@ def loss_curves(history: Sequence[Mapping[str, float]], best_step: int | None) -
     step = step_name(history)
     curves: dict[str, list[tuple[float, float]]] = {}
     for kind, key in (("train", "train_loss"), ("valid", "val_loss")):
-        points = [(float(entry[step]), float(entry.get(key, math.nan))) for entry in history]
+        points = [(float(entry.get(step, n)), float(entry.get(key, math.nan))) for n, entry in enumerate(history, 1)]
         curves[kind] = [point for point in points if math.isfinite(point[1])]
     seen = [point for points in curves.values() for point in points]
     if not seen:

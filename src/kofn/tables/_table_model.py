@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from types import NoneType
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from kofn._model_file import require_replaceable
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._columns import Columns
+from kofn.estimators._fact_shapes import NUMBER, TEXT_OR_NONE, require_shape
 from kofn.estimators._saving import load, save
 from kofn.tables._reading import RowMetadata, feature_chunks, read_metadata
 from kofn.tables._table_file import TableFile
@@ -21,6 +23,18 @@ from kofn.tables._table_file import TableFile
 Task = Literal["llp", "mil", "pu"]
 
 _KINDS = (LLPClassifier, MILClassifier, PUClassifier)
+
+
+_TABLE: dict[str, Any] = {
+    "task": str,
+    "bag": TEXT_OR_NONE,
+    "labels": [str],
+    "positive": TEXT_OR_NONE,
+    "copies": TEXT_OR_NONE,
+    "data": {"file": str, "rows": int, "bags": (int, NoneType), "sizes": (list, NoneType), "columns": [str]},
+    "validation": {"on": str, "rows": int},
+    "seconds": NUMBER,
+}
 
 
 class NoTableError(ValueError):
@@ -85,8 +99,12 @@ class TableModel:
                 f"kofn.estimators.load({os.fspath(path)!r}); or train it with kofn fit."
             )
         try:
+            require_shape("table", extra["table"], _TABLE)
+            require_shape("sizes", extra["table"]["data"]["sizes"] or [], [int])
+            if extra["table"]["task"] not in get_args(Task):
+                raise TypeError(f"its task is {extra['table']['task']!r}")
             return cls(estimator, **extra["table"])
-        except TypeError as error:
+        except (TypeError, KeyError) as error:
             raise ValueError(f"{path} must describe a table as kofn fit does; {error!r:.200}. Fit again.") from error
 
     @property
