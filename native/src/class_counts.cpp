@@ -17,7 +17,7 @@ constexpr double safe_total = 1e-200;      // has lost nothing to underflow: all
 constexpr double smallest = std::numeric_limits<double>::min();
 
 constexpr double states_side_by_side = 512;     // a vector of bags for each: more would not fit into the cache
-constexpr int64_t cells_kept = int64_t{1} << 17;   // of the tables of one bag, before some are computed twice
+constexpr double cells_kept = 1 << 17;   // of the tables of one bag, before some are computed twice
 // A frequency costs an instance about as much as so many states for each class.
 constexpr double states_per_frequency = 3.0;
 constexpr double confirmed = 1e8;  // cells of a table that are spent on confirming that counts are impossible
@@ -213,19 +213,21 @@ bool ClassSolver::by_frequencies(const Bag& bag) {
     return true;
 }
 
-// The table of one bag, or of several alike.
-double ClassSolver::table(const Bag& bag, const double* p, double* joint) {
-    const auto states = static_cast<int64_t>(bag.states);
-    strides_.assign(static_cast<std::size_t>(bag.classes), 1);
+// The table of a bag, or of several alike. All of its rows are kept if they fit into the cache and are asked for again.
+ClassTable ClassSolver::shape(const Bag& bag) {
     const int64_t* counts = counts_.data() + bag.order;
+    strides_.assign(static_cast<std::size_t>(bag.classes), 1);
     for (int64_t c = 2; c < bag.classes; ++c) strides_[c] = strides_[c - 1] * (counts[c - 1] + 1);
-    int64_t stretch = std::max<int64_t>(1, bag.size);
-    if (joint && states * bag.size > cells_kept)
-        stretch = std::max<int64_t>(1, static_cast<int64_t>(std::sqrt(static_cast<double>(bag.size))));
-    if (!joint) stretch = 1 + static_cast<int64_t>(std::sqrt(static_cast<double>(bag.size)));
-    const ClassTable shape{bag.size, bag.classes, states, stretch, counts, strides_.data()};
+    const bool all = instances_wanted() && bag.states * static_cast<double>(bag.size) <= cells_kept;
+    const int64_t stretch = all ? bag.size : static_cast<int64_t>(std::sqrt(static_cast<double>(bag.size)));
+    const auto states = static_cast<int64_t>(bag.states);
+    return {bag.size, bag.classes, states, std::max<int64_t>(1, stretch), counts, strides_.data()};
+}
+
+double ClassSolver::table(const Bag& bag, const double* p, double* joint) {
+    const ClassTable of = shape(bag);
     double total = 0.0;
-    kernels_.class_table_one(shape, p, &total, joint, work_.reserve(class_table_work(bag.size, states, stretch)));
+    kernels_.class_table_one(of, p, &total, joint, work_.reserve(class_table_work(of.size, of.states, of.stretch)));
     return total;
 }
 
@@ -251,17 +253,13 @@ void ClassSolver::tilted_table(const Bag& bag) {
 void ClassSolver::side_by_side(const Bag* const* bags, int number) {
     const Bag& first = *bags[0];
     const int lanes = kernels_.lanes;
-    const auto states = static_cast<int64_t>(first.states);
-    const int64_t cells = first.size * first.classes, stretch = std::max<int64_t>(1, first.size);
+    const ClassTable of = shape(first);
+    const int64_t cells = first.size * first.classes;
     double* p = p_.reserve(cells * lanes);
     for (int l = 0; l < lanes; ++l) gather(*bags[std::min(l, number - 1)], p + l, lanes);
-    strides_.assign(static_cast<std::size_t>(first.classes), 1);
-    const int64_t* counts = counts_.data() + first.order;
-    for (int64_t c = 2; c < first.classes; ++c) strides_[c] = strides_[c - 1] * (counts[c - 1] + 1);
-    const ClassTable shape{first.size, first.classes, states, stretch, counts, strides_.data()};
     double* joint = instances_wanted() ? joint_.reserve(cells * lanes) : nullptr;
     alignas(64) double totals[Group::max_lanes];
-    kernels_.class_table_many(shape, p, totals, joint, work_.reserve(lanes * class_table_work(first.size, states, stretch)));
+    kernels_.class_table_many(of, p, totals, joint, work_.reserve(lanes * class_table_work(of.size, of.states, of.stretch)));
     std::vector<const Bag*> again;
     for (int l = 0; l < number; ++l) {
         if (!(totals[l] > safe_total)) {

@@ -42,6 +42,7 @@ private:
     bool by_frequencies(const Bag& bag);
     void side_by_side(const Bag* const* bags, int number);
     void alone(const Bag& bag);
+    ClassTable shape(const Bag& bag);
     double table(const Bag& bag, const double* p, double* joint);
     void tilted_table(const Bag& bag);
     const double* logs(const Bag& bag);

@@ -95,7 +95,7 @@ bool ClassGrid::choose(const TiltedClasses& bag, int64_t size, int64_t classes, 
         const double wanted = std::min(std::floor(reach + std::fabs(gap) + 0.5) + 1.0, support);
         if (!(wanted < 1e9)) return false;
         points[a] = static_cast<int64_t>(wanted);
-        // Of a Gaussian the frequencies up to sqrt(2 e / conditional variance)... but |sin(u/2)| is what counts.
+        // A Gaussian ends at u = sqrt(2 e / conditional variance); here 2 |sin(u / 2)| stands for u.
         const double radius = std::sqrt(2.0 * dropped_exponent * precision(law, a)) / 2.0;
         const double angle = radius < 1.0 ? 2.0 * std::asin(radius) : pi;
         far[a] = std::min<int64_t>(points[a] / 2, static_cast<int64_t>(std::ceil(angle / (2 * pi) * static_cast<double>(points[a]))));
@@ -124,14 +124,12 @@ bool ClassGrid::choose(const TiltedClasses& bag, int64_t size, int64_t classes, 
     const auto same = [&](int64_t a) { return 2 * m[a] == points[a] || 2 * m[a] == -points[a]; };
     double angle[most_dimensions + 1] = {};
     do {
-        double weight = 0.0;
         bool twice = false, own = true;  // own: the representative of itself
         for (int64_t a = d - 1; a >= 0 && own; --a) {
             if (2 * m[a] == -points[a]) own = false;                   // the same as +points / 2
             if (!twice && m[a] != 0 && !same(a)) (m[a] > 0 ? twice : own) = m[a] > 0;
         }
         if (!own) continue;
-        weight = twice ? 2.0 : 1.0;
         for (int64_t c = 0; c < d; ++c) {
             angle[c + 1] = 0.0;
             for (int64_t a = 0; a < d; ++a) angle[c + 1] += turns(a, law.u[a][c]);
@@ -147,7 +145,7 @@ bool ClassGrid::choose(const TiltedClasses& bag, int64_t size, int64_t classes, 
         double phase = 0.0;
         for (int64_t a = 0; a < d; ++a) phase += turns(a, wanted[a]);
         kept.push_back(phase);
-        kept.push_back(weight);
+        kept.push_back(twice ? 2.0 : 1.0);
         if (static_cast<double>(kept.size()) > most * static_cast<double>(d + 2)) return false;
     } while (next());
     const auto used = static_cast<int64_t>(kept.size()) / (d + 2);

@@ -43,7 +43,7 @@ def choose_grid(mean: Tensor, covariance: Tensor, counts: Tensor, size: int, mos
         width = max(0.0, *row) - min(0.0, *row)
         # Half a count more: a gap of 1 that rounding makes a little less must not be an alias of 0 where L is certain.
         wanted = min(floor(_bennett_radius(variance, width) + gap + 0.5) + 1, int(width) * size + 1)
-        # Of a Gaussian the frequencies up to sqrt(2 e / conditional variance); but |sin(u/2)| is what counts.
+        # A Gaussian ends at u = sqrt(2 e / conditional variance); here 2 |sin(u / 2)| stands for u.
         radius = sqrt(2 * _EXPONENT * precision) / 2 if variance > 1e-12 else 1.0
         angle = 2 * asin(radius) if radius < 1 else pi
         points.append(wanted)

@@ -43,7 +43,7 @@ class ClassCounts(ClassTarget):
         return losses
 
     def _require_sums(self, dist: ClassCountDistribution) -> None:
-        """Require counts that sum to the bag's size; asked for infinite losses only, because others are infinite."""
+        """Require counts that sum to the bag's size. Called for infinite losses only, which others have."""
         counts = dist.whole_numbers(self.counts)
         fits = (counts >= 0).all(-1) & (counts.sum(-1) == dist.sizes)
         if not _require.holds(fits):
