@@ -69,10 +69,10 @@ SELECT_ERRORS: list[tuple[Any, type[Exception], str]] = [
     ([0, 4], IndexError, r"`which` asks for bag 4; there are 4, from 0 \(or -4 from the end\)."),
     ([-5], IndexError, "`which` asks for bag -5; there are 4"),
     ([True, False], IndexError, "`which` as a mask must have one entry for each of the 4 bags; got 2."),
-    ([1.0], TypeError, "`which` must be whole numbers; got torch.float64."),
-    ([1j], TypeError, "`which` must be whole numbers; got torch.complex128."),
+    ([1.0], TypeError, "`which` must be integers; got torch.float64."),
+    ([1j], TypeError, "`which` must be integers; got torch.complex128."),
     (1, ValueError, r"`which` must have one dimension; got shape \(\)."),
-    ([[True] * 4], TypeError, "`which` must be whole numbers; got torch.bool."),
+    ([[True] * 4], TypeError, "`which` must be integers; got torch.bool."),
     (["a"], TypeError, "`which` must be numbers, .* got list: "),
     (None, TypeError, "`which` must be numbers, .* got NoneType: "),
 ]

@@ -233,18 +233,18 @@ def test_containers_of_positions() -> None:
 
 
 POSITIONS: list[tuple[Callable[[], Bags], type[Exception], str]] = [
-    (lambda: Bags([0.0, 1.0], [0, 2]), TypeError, "`index` must be whole numbers; got torch.float64. Convert with"),
+    (lambda: Bags([0.0, 1.0], [0, 2]), TypeError, "`index` must be integers; got torch.float64. Convert with"),
     (lambda: Bags([0, -1], [0, 2]), ValueError, "`index` must be at least 0; got -1."),
     (lambda: Bags([[0, 1]], [0, 2]), ValueError, r"`index` must have one dimension; got shape \(1, 2\)."),
-    (lambda: Bags([0, 1], [0.0, 2.0]), TypeError, "`offsets` must be whole numbers; got torch.float64"),
+    (lambda: Bags([0, 1], [0.0, 2.0]), TypeError, "`offsets` must be integers; got torch.float64"),
     (lambda: Bags([0, 1], [0, 1]), ValueError, "`offsets` must start at 0 and end at .* 2; they run from 0 to 1"),
     (lambda: Bags([0, 1], [1, 2]), ValueError, "`offsets` must start at 0"),
     (lambda: Bags([0, 1], []), ValueError, "`offsets` must have shape"),
     (lambda: Bags([0, 1], [0, 3, 2]), ValueError, "`offsets` must not decrease; bag 1 would run from 3 to 2"),
     (lambda: Bags([0], [0, 1], names="ab"), ValueError, "`names` must have one for each of the 1 bags; got 2."),
     (lambda: Bags.from_lists([[0], [-1]]), ValueError, r"`lists\[1\]` must be at least 0; got -1."),
-    (lambda: Bags.from_lists({"a": [0], "b": [0.5]}), TypeError, r"`lists\['b'\]` must be whole numbers"),
-    (lambda: Bags.from_lists([[True]]), TypeError, r"`lists\[0\]` must be whole numbers; got torch.bool"),
+    (lambda: Bags.from_lists({"a": [0], "b": [0.5]}), TypeError, r"`lists\['b'\]` must be integers"),
+    (lambda: Bags.from_lists([[True]]), TypeError, r"`lists\[0\]` must be integers; got torch.bool"),
     (lambda: Bags.from_lists([0, 1]), ValueError, r"`lists\[0\]` must have one dimension; got shape \(\)"),
     (lambda: Bags.from_lists([{0, 1}]), TypeError, r"`lists\[0\]` must be numbers, .* got set: "),
     (lambda: Bags.from_lists(["ab"]), TypeError, r"`lists\[0\]` must be numbers, .* got str: "),
@@ -272,5 +272,5 @@ def test_one_bag() -> None:
         with pytest.raises(IndexError, match=f"there is no bag {outside}; there are 3."):
             bags[outside]
     several: Any = slice(0, 2)
-    with pytest.raises(TypeError, match=r"must be a whole number; got slice. For several bags: bags.select"):
+    with pytest.raises(TypeError, match=r"must be an integer; got slice. For several bags: bags.select"):
         bags[several]

@@ -239,7 +239,7 @@ def test_bad_bags_are_named(metric: Callable[..., object]) -> None:
         metric(torch.zeros(3), 1, mask=torch.ones(3, dtype=torch.bool), offsets=torch.tensor([0, 3]))
     with pytest.raises(ValueError, match="`offsets` must start at 0"):
         metric(torch.zeros(3), 1, offsets=torch.tensor([0, 2]))
-    with pytest.raises(TypeError, match="`counts` must be whole numbers"):
+    with pytest.raises(TypeError, match="`counts` must be integers"):
         metric(torch.zeros(3), torch.tensor(1.0))
     with pytest.raises(TypeError, match="`logits` must be floating point"):
         metric(torch.zeros(3, dtype=torch.int64), 1)

@@ -1,4 +1,4 @@
-/* kofn: the exact law of S, the number of positives among n independent instances with given logits.
+/* kofn: the exact distribution of S, the number of positives among n independent instances with given logits.
  *
  * A plain C interface: pointers in, pointers out, nothing kept between calls but a thread's scratch memory. Every
  * function may be called from several threads at once and in forked children. All return KOFN_OK or one of the codes
@@ -32,7 +32,7 @@ enum { KOFN_OK = 0, KOFN_BAD_ARGUMENT = 1, KOFN_NO_MEMORY = 2, KOFN_NO_SUCH_LEVE
 
 /* log P(low <= S <= high) of each bag, and what it says of the instances.
  *
- * low, high   b whole numbers each; high may be NULL: one count, high = low.
+ * low, high   b integers each; high may be NULL: one count, high = low.
  * value       b. -inf where no allowed count is possible, 0 where all are.
  * slope       m, or NULL: d value / d logit = P(y_i = 1 | low <= S <= high) - P(y_i = 1).
  * posterior   m, or NULL: P(y_i = 1 | low <= S <= high); P(y_i = 1) where value is -inf.
@@ -59,7 +59,7 @@ KOFN_API int kofn_scale(int dtype, const void* slope, const int64_t* offsets, in
 
 /* log P(S = s) for every s of each bag.
  *
- * value  m + b: the law of bag j starts at offsets[j] + j and has one more entry than the bag.
+ * value  m + b: the distribution of bag j starts at offsets[j] + j and has one more entry than the bag.
  * tilts  the same layout, or NULL: entry k is the tilt with which count k of the UNDECIDED instances (without
  *        those of infinite logit) was computed; NaN where no tilted window was needed.
  */

@@ -36,8 +36,8 @@ public:
     template <class... Arguments>
     void add(Arguments... arguments) { members_.emplace_back(arguments...); }
 
-    // Calls visit(group, members, number, probs, weights) for each group, its law already computed: probs[k * lanes + l]
-    // is P(S = group.low + k) in lane l, and `weights`, of the same shape, is scratch for a later `pull`.
+    // Calls visit(group, members, number, probs, weights) for each group, its distribution already computed: probs[k *
+    // lanes + l] is P(S = group.low + k) in lane l, and `weights`, of the same shape, is scratch for a later `pull`.
     template <class Visit>
     void run(Visit visit);
 

@@ -1,5 +1,5 @@
-// One view of the law, tilted to the likeliest count of the interval, holds all of it. The law is log-concave, so away from
-// that count the terms only fall. With c the end of the interval towards which the tilt t leans,
+// One view of the distribution, tilted to the likeliest count of the interval, holds all of it. The distribution is
+// log-concave, so away from that count the terms only fall. With c the end of the interval towards which the tilt t leans,
 //
 //     P(low <= S <= high) = e^{back(c)} sum_s P~(S = s) e^{-t (s - c)}    (Tilted::back in tilt.h),
 //
@@ -94,7 +94,7 @@ void IntervalSolver::alike(int64_t j, const Bag& bag, bool none) {
         known(j, kernels_.log_sigmoid(bag.z, bag.size, none ? -1.0 : 1.0));
 }
 
-// Bags that need no law: the interval allows nothing or everything, or leaves no label open.
+// Bags that need no distribution: the interval allows nothing or everything, or leaves no label open.
 bool IntervalSolver::closed_form(int64_t j, Wanted w) {
     const Bag bag = bags_.bag(j);
     const bool impossible = w.low > std::min(w.high, bag.size) || w.high < 0;

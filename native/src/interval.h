@@ -1,4 +1,4 @@
-// The law of one count or one interval of counts: log P(low <= S <= high) and the posteriors of the instances.
+// The distribution of one count or one interval of counts: log P(low <= S <= high) and the posteriors of the instances.
 #pragma once
 
 #include <algorithm>

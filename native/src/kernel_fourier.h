@@ -1,4 +1,4 @@
-// Laws through their characteristic function phi(u) = prod_i (q_i + p_i e^{iu}). Only for the kernel units.
+// Distributions through their characteristic function phi(u) = prod_i (q_i + p_i e^{iu}). Only for the kernel units.
 //
 // With M points, (1/M) sum_m phi(u_m) e^{-i u_m s} is P(S = s) up to counts M away. phi(-u) is the conjugate of phi(u), so
 // each frequency m > 0 counts twice and only real parts are kept.
@@ -108,9 +108,9 @@ void characteristic(const double* p, const double* q, int64_t n, Spectrum& spect
     }
 }
 
-// For every count first + k in turn, calls visit(k, m, wave) for each vector of frequencies m, m + 1, .. with
-// wave = e^{-i u (count - centre)}, and then finish(k). From one count to the next the waves turn by u; every 32 counts they
-// are made afresh, so that errors stay put. Counts are the outer loop because each wave waits for the one before it.
+// For every count first + k in turn, calls visit(k, m, wave) for each vector of frequencies m, m + 1, .. with wave = e^{-i
+// u (count - centre)}, and then finish(k). From one count to the next the waves turn by u; every 32 counts they are made
+// afresh, so that errors stay put. Counts are the outer loop because each wave waits for the one before it.
 template <class Visit, class Finish>
 inline void waves(const Spectrum& spectrum, int64_t first, int64_t number, Visit visit, Finish finish) {
     const double points = static_cast<double>(spectrum.points);

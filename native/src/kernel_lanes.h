@@ -17,7 +17,7 @@ typedef double LooseLanes __attribute__((vector_size(KOFN_LANES * 8), aligned(8)
 constexpr double log2_of_e = 1.4426950408889634;
 constexpr double ln2_high = 6.93147180369123816490e-01;  // 32 bits: times an exponent it is exact
 constexpr double ln2_low = 1.90821492927058770002e-10;
-constexpr double rounder = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to a whole number in the low bits
+constexpr double rounder = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer in the low bits
 
 inline Lanes splat(double x) { return Lanes{} + x; }
 inline Lanes load(const double* x) { return *reinterpret_cast<const LooseLanes*>(x); }
@@ -122,7 +122,7 @@ struct Turn {
     Lanes cosine, sine;
 };
 
-// Cosine and sine of 2 pi k / points for whole k with |k| < 2^50: reduced in whole numbers, so no digit is lost.
+// Cosine and sine of 2 pi k / points for integer k with |k| < 2^50: reduced in integers, so no digit is lost.
 inline Turn turn(Lanes k, double points) {
     const Lanes four_k = 4.0 * k;
     const Lanes shifted = four_k * (1.0 / points) + rounder;

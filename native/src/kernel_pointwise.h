@@ -97,9 +97,9 @@ Moments moments(const double* p, const double* q, int64_t n) {
     return {sum(mean), sum(variance), largest(widest), 0.0, 0.0, 0.0, 0.0};
 }
 
-// The bag under the tilt t: p and q of x = z + t, their moments, and what leads back from the tilted law (Tilted::back).
-// 1 / (1 + e^{-|z|}) is the larger of p0 and q0. The factors whose logarithms are wanted lie between 1/2 and 2: hundreds
-// are multiplied before a logarithm is taken.
+// The bag under the tilt t: p and q of x = z + t, their moments, and what leads back from the tilted distribution
+// (Tilted::back). 1 / (1 + e^{-|z|}) is the larger of p0 and q0. The factors whose logarithms are wanted lie between 1/2
+// and 2: hundreds are multiplied before a logarithm is taken.
 Moments tilt(const double* z, const double* p0, const double* q0, int64_t n, double t, double* p, double* q) {
     constexpr int64_t block = 512 * lanes;
     Lanes mean{}, variance{}, widest{}, above{}, logs{};

@@ -1,8 +1,8 @@
 // Small bags by recursion, one bag in each lane. Only for the kernel units.
 //
-// The law of the first i instances follows from that of the first i - 1; every term is positive, so every number is
-// right to a few units in its last place as long as nothing underflows. Four instances are taken at a time: their own
-// law, a polynomial c_0 + .. + c_4 X^4, is multiplied onto the row so far,
+// The distribution of the first i instances follows from that of the first i - 1; every term is positive, so every number
+// is right to a few units in its last place as long as nothing underflows. Four instances are taken at a time: their own
+// distribution, a polynomial c_0 + .. + c_4 X^4, is multiplied onto the row so far,
 //
 //     a'(k) = sum_c c_c a(k - c),
 //
@@ -10,8 +10,8 @@
 //
 //     b(k) = sum_c c_c b'(k + c),        x_c = sum_k a(k) b'(k + c), c = 1 .. 4,
 //
-// where b'(k) is the weight that k positives so far end up with, and x_c the weight of c positives among the four
-// apart from their own probability. An instance's share is then p_i times the law of the other three, summed with x.
+// where b'(k) is the weight that k positives so far end up with, and x_c the weight of c positives among the four apart
+// from their own probability. An instance's share is then p_i times the distribution of the other three, summed with x.
 //
 // After j fours only counts from low - 4 (fours left) to min(4 j, high) can matter. Rows have index 4 for count 0, with
 // zeros below it, and six zeros above their last count, so that loops need no ends and may run two counts at a time.
@@ -41,7 +41,7 @@ struct Rows {
     int64_t last(int64_t j) const { return 4 * j < high ? 4 * j : high; }
 };
 
-// The laws of the pairs among four instances, and of all four.
+// The distributions of the pairs among four instances, and of all four.
 struct Quad {
     Lanes a0, a1, a2, b0, b1, b2;
     Lanes c0, c1, c2, c3, c4;

@@ -23,7 +23,7 @@ struct Range {
     double low, high;
 };
 
-// Several bags side by side, one in each lane, that are told by recursion (kernel_recursion.h).
+// Several bags side by side, one in each lane, that are computed by recursion (kernel_recursion.h).
 struct Group {
     static constexpr int max_lanes = 8;
     const double* p[max_lanes];   // probabilities of each bag; lanes without a bag have size 0
@@ -34,7 +34,7 @@ struct Group {
     double* work;                 // recursion_work(lanes, longest, high) numbers, 64-byte aligned
 };
 
-// A law through its characteristic function phi (kernel_fourier.h). More than 57 frequencies never carry weight.
+// A distribution through its characteristic function phi (kernel_fourier.h). More than 57 frequencies never carry weight.
 struct Spectrum {
     static constexpr int capacity = 64;
     int64_t points;      // M: frequency m is the angle u = 2 pi m / M
@@ -58,8 +58,8 @@ static inline int64_t class_table_work(int64_t size, int64_t states, int64_t str
     return (class_stretches(size, stretch) + stretch + 3) * states;
 }
 
-// Frequencies u of class counts (kernel_class_fourier.h): e^{i u_c} of classes 1 .. in rows, and the weights of the inverse,
-// Re sum g phi. Their number is a multiple of twice the lanes; the last may have weight 0.
+// Frequencies u of class counts (kernel_class_fourier.h): e^{i u_c} of classes 1 .. in rows, and the weights of the
+// inverse, Re sum g phi. Their number is a multiple of twice the lanes; the last may have weight 0.
 struct ClassFrequencies {
     static constexpr int64_t most_classes = 5;
     int64_t number;
@@ -114,7 +114,7 @@ struct Kernels {
                             double* work);
 };
 
-// Numbers in Group::work: p and q padded to fours, a row of partial laws after every four instances, one row back.
+// Numbers in Group::work: p and q padded to fours, a row of partial distributions after every four instances, one row back.
 // Static, because the kernel units may share no function (see kernels.cpp).
 static inline int64_t recursion_quads(int64_t longest) { return (longest + 3) / 4; }
 static inline int64_t recursion_stride(int64_t high) { return high + 11; }

@@ -1,9 +1,9 @@
-// Far from the mean the untilted law is below anything that float64 can resolve. So the counts are walked through from 1 to
-// n - 1 with windows, each tilted to a count a little ahead. Of a window only counts at least 1e-2 as likely as its likeliest
-// are taken, about 6 standard deviations of them; the next window begins where they end. That makes about 0.6 sqrt(n)
-// windows, each linear in n. Each count remembers its tilt, from which the gradient builds the same windows again.
+// Far from the mean the untilted distribution is below anything that float64 can resolve. So the counts are walked through
+// from 1 to n - 1 with windows, each tilted to a count a little ahead. Of a window only counts at least 1e-2 as likely as
+// its likeliest are taken, about 6 standard deviations of them; the next window begins where they end. That makes about 0.6
+// sqrt(n) windows, each linear in n. Each count remembers its tilt, from which the gradient builds the same windows again.
 //
-// Small bags whose law cannot underflow need none of this: the recursion tells every count.
+// Small bags whose distribution cannot underflow need none of this: the recursion has every count.
 #include "law.h"
 
 #include <algorithm>
@@ -24,13 +24,13 @@ constexpr double half_width = 3.0;  // sqrt(2 log 100): how many standard deviat
 constexpr double reach_log = 6.907755278982137;  // windows are exact down to 1e-3, for the tilts of the torch engine too
 constexpr double carries = 1e-17;  // of a bag's weight: a window with less than that cannot be seen in the sum
 
-// The law is told by recursion up to this size of the bag, where that cannot underflow.
+// The distribution is computed by recursion up to this size of the bag, where that cannot underflow.
 constexpr int64_t largest_recursion = 128;
 
 // A log-probability that rounding may have lifted above zero.
 double at_most_zero(double value) { return value > 0.0 ? 0.0 : value; }
 
-// Whether every count can be told without a tilt: P(S = s) >= prod_i min(p_i, q_i), and -log min(p, q) <= |z| + log 2.
+// Whether every count can be computed without a tilt: P(S = s) >= prod_i min(p_i, q_i), and -log min(p, q) <= |z| + log 2.
 bool never_underflows(const Kernels& kernels, const Bag& bag) {
     return kernels.sum_abs(bag.z, bag.size) + static_cast<double>(bag.size) * 0.6931471805599453 < 599.999;
 }
@@ -109,7 +109,7 @@ void LawSolver::sweep(int64_t j, double* tilts) {
         look(kernels_, view, bag.size, reach, spectrum);
         double* probs = probs_.reserve(last - next + 1);
         kernels_.inverse(spectrum, next, last - next + 1, probs);
-        // The law is log-concave: it rises to its largest and falls from there.
+        // The distribution is log-concave: it rises to its largest and falls from there.
         const double* end = probs + (last - next + 1);
         const double* peak = std::max_element(static_cast<const double*>(probs), end);
         const bool seen = static_cast<double>(next) >= mean - reach && probs[0] >= taken * *peak;
@@ -120,7 +120,8 @@ void LawSolver::sweep(int64_t j, double* tilts) {
         const double least = taken * *peak;
         const double* stop = std::find_if(peak, end, [least](double p) { return p < least; });
         // One at least. Logits of 1e300 are further apart than any tilt that a float64 holds can resolve: then even the
-        // count it was made for may be nothing but rounding here, below zero too. Next to log p = -1e300 it does not matter.
+        // count it was made for may be nothing but rounding here, below zero too. Next to log p = -1e300 it does not
+        // matter.
         const int64_t number = std::max<int64_t>(1, stop - probs);
         std::transform(probs, probs + number, out + next, [](double p) { return std::max(p, smallest); });
         kernels_.log(out + next, number);

@@ -1,4 +1,4 @@
-// The whole law of S, right in every tail: log P(S = s) for every s, and its gradient.
+// The whole distribution of S, right in every tail: log P(S = s) for every s, and its gradient.
 #pragma once
 
 #include <cstdint>

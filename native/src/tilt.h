@@ -1,7 +1,7 @@
-// The tilt that makes a wanted count the mean of the tilted law.
+// The tilt that makes a wanted count the mean of the tilted distribution.
 //
 // Adding one number t to every logit multiplies P(S = s) by e^{ts} and a constant that does not depend on s, so the
-// tilted law knows everything about the original one. With t chosen such that the mean of S is the wanted count,
+// tilted distribution knows everything about the original one. With t chosen such that the mean of S is the wanted count,
 // that count is one of the likeliest values, and nothing that is computed of it is ever tiny.
 #pragma once
 
@@ -18,7 +18,8 @@ struct Tilted {
     const double *p, *q;
     Moments moments;
 
-    // log P(S = s) - log P~(S = s) with P~ the tilted law: sum_i [softplus(x_i) - softplus(z_i)] - t s with x = z + t.
+    // log P(S = s) - log P~(S = s) with P~ the tilted distribution: sum_i [softplus(x_i) - softplus(z_i)] - t s with x = z
+    // + t.
     //
     // From softplus(x) = max(x, 0) + log(1 + e^{-|x|}) follows
     //

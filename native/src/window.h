@@ -1,4 +1,4 @@
-// A tilted law seen through its characteristic function, near its mean.
+// A tilted distribution seen through its characteristic function, near its mean.
 //
 // Two bounds make the trapezoid rule cheap and exact to rounding:
 //
@@ -18,7 +18,8 @@ constexpr double negligible = 40.0;  // e^-40 = 4e-18: below rounding
 // Distance from the mean beyond which, by Bernstein's bound, a count has probability below 2 e^-exponent.
 double radius(double variance, double exponent);
 
-// Fill in `spectrum` with the law of a tilted bag. Counts up to `reach` from its mean are exact; others mean nothing.
+// Fill in `spectrum` with the distribution of a tilted bag. Counts up to `reach` from its mean are exact; others mean
+// nothing.
 void look(const Kernels& kernels, const Tilted& tilted, int64_t size, double reach, Spectrum& spectrum);
 
 }  // namespace kofn

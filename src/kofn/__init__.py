@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 # Where each public name lives. It is imported when it is first asked for, so that `kofn --help` need not wait for
-# torch, nor the law of a count for scikit-learn.
+# torch, nor the distribution of a count for scikit-learn.
 _HOME = {
     "AtLeast": "targets",
     "AtMost": "targets",

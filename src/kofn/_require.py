@@ -47,12 +47,12 @@ def numbers(name: str, value: Any) -> Tensor:
 
 
 def whole_numbers(name: str, value: Any, *, low: int | None = None) -> Tensor:
-    """Require flat whole numbers, at least `low` each; returned as int64 on the CPU."""
+    """Require flat integers, at least `low` each; returned as int64 on the CPU."""
     given = numbers(name, value).detach().cpu()
     if not given.numel():
         given = given.long()  # numpy has no integer for an empty list
     if given.is_floating_point() or given.is_complex() or given.dtype == torch.bool:
-        raise TypeError(f"`{name}` must be whole numbers; got {given.dtype}. Convert with .long().")
+        raise TypeError(f"`{name}` must be integers; got {given.dtype}. Convert with .long().")
     if given.dim() != 1:
         raise ValueError(f"`{name}` must have one dimension; got shape {tuple(given.shape)}.")
     whole = given.long()
@@ -91,9 +91,9 @@ def number(name: str, value: object, *, low: float, high: float = float("inf")) 
 
 
 def whole_number(name: str, value: object, *, low: int | None = None, high: int | None = None) -> None:
-    """Require one whole number, in a range if one is given."""
+    """Require one integer, in a range if one is given."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
+        raise TypeError(f"`{name}` must be an integer; got {value!r}.")
     if (low is not None and int(value) < low) or (high is not None and int(value) > high):
         open_end = high is None or (high == LARGEST_INT and int(value) < high)
         rule = f"at least {low}" if open_end else f"from {low} to {high}"
@@ -101,7 +101,7 @@ def whole_number(name: str, value: object, *, low: int | None = None, high: int 
 
 
 def one_of_two(first: str, a: int | None, second: str, b: int | None) -> None:
-    """Require one of two whole numbers, at least 1, and not both."""
+    """Require one of two integers, at least 1, and not both."""
     if (a is None) == (b is None):
         raise ValueError(f"either `{first}` or `{second}` must be given, not both; got {a} and {b}.")
     name, value = (first, a) if a is not None else (second, b)

@@ -217,7 +217,7 @@ def test_errors_name_the_argument_and_the_cure() -> None:
     wrong: list[tuple[Tensor, Tensor, dict[str, Any], type[Exception], str]] = [
         (x.long(), k, {}, TypeError, "`logits` must be floating point"),
         (torch.zeros(3), k, {}, ValueError, r"`logits` must have shape \(..., instances, classes\)"),
-        (x, k.double(), {}, TypeError, "`counts` must be whole numbers"),
+        (x, k.double(), {}, TypeError, "`counts` must be integers"),
         (x, k[:3], {}, ValueError, "`counts` must hold one number"),
         (x, k, {"offsets": torch.tensor([0, 3])}, ValueError, r"`logits` must have shape \(m, C\)"),
         (x, k, {"mask": torch.ones(2, 3)}, TypeError, "`mask` must be a bool"),

@@ -81,7 +81,7 @@ def test_an_empty_batch() -> None:
         ({"patches": torch.zeros(1, 3, 5, 6)}, ValueError, "must be square"),
         ({"shift": -1}, ValueError, "`shift` must be from 0 to 4; got -1"),
         ({"shift": 5}, ValueError, "`shift` must be from 0 to 4; got 5"),
-        ({"shift": 1.5}, TypeError, "`shift` must be a whole number"),
+        ({"shift": 1.5}, TypeError, "`shift` must be an integer"),
         ({"generator": 3}, TypeError, "`generator` must be a torch.Generator"),
     ],
 )

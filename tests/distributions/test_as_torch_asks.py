@@ -169,7 +169,7 @@ def test_a_subclass_with_another_constructor_must_expand_itself() -> None:
         (lambda: ConditionalBernoulli(-1, logits=torch.zeros(2, 3)), ValueError, "bag 0 has 0 and 3, and total_count -1"),
         (lambda: ConditionalBernoulli(0, torch.tensor([[[0.5, 0.5]], [[0.5, 1.0]]])), ValueError, r"bag \(1, 0\) has 1 and 2"),
         (lambda: ConditionalBernoulli(2, torch.tensor([0.5, 0.0])), ValueError, "has 0 and 1, and total_count 2"),
-        (lambda: ConditionalBernoulli(torch.tensor(1.0), torch.ones(2)), TypeError, "`total_count` must be whole numbers"),
+        (lambda: ConditionalBernoulli(torch.tensor(1.0), torch.ones(2)), TypeError, "`total_count` must be integers"),
         (lambda: ConditionalBernoulli(torch.ones(3).long(), torch.ones(2, 4)), ValueError, "`total_count` must broadcast"),
         (lambda: ConditionalBernoulli(1, torch.tensor([1.5, 0.5])), ValueError, "parameter probs"),
         (lambda: ConditionalBernoulli(1, torch.rand(3)).log_prob(torch.tensor([1.0, 1.0, 0.0])), ValueError,

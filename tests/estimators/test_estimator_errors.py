@@ -71,7 +71,7 @@ def changed(values: Any, row: int, to: Any, dtype: Any = None) -> Any:
             X,
             np.full(48, 0.3),
             GROUPS,
-            "`y`: a proportion must be a whole count of its bag: bag 0 has 4 instances and the proportion 0.3",
+            "`y`: a proportion times the size of its bag must be an integer: bag 0 has 4 instances and the proportion 0.3",
         ),
         ({}, X, np.full(48, 0.3), None, r"without `groups` each row is a bag of its own.*metadata routing"),
         ({}, X, np.resize(["a", "b", "c"], 48), None, "Only binary classification is supported"),
@@ -81,16 +81,16 @@ def changed(values: Any, row: int, to: Any, dtype: Any = None) -> Any:
             X,
             COUNTS + 4,
             GROUPS,
-            "`y`: a count must be a whole number from 0 to the size of its bag: bag 0 has 4 instances",
+            "`y`: a count must be an integer from 0 to the size of its bag: bag 0 has 4 instances",
         ),
         (
             {"label": "count"},
             X,
             COUNTS - 5,
             GROUPS,
-            "`y`: a count must be a whole number from 0 to the size of its bag",
+            "`y`: a count must be an integer from 0 to the size of its bag",
         ),
-        ({"label": "count"}, X, COUNTS + 0.5, GROUPS, "`y` must be whole counts; got .*noise="),
+        ({"label": "count"}, X, COUNTS + 0.5, GROUPS, "`y` must be integer counts; got .*noise="),
         ({"label": "count"}, X, np.full(48, "many"), GROUPS, "`y` must be numbers; got"),
         (
             {"label": "interval"},
@@ -111,16 +111,16 @@ def changed(values: Any, row: int, to: Any, dtype: Any = None) -> Any:
             X,
             np.tile([3, 2], (48, 1)),
             GROUPS,
-            "`y`: bounds must be whole counts, the lower one first.*bounds 3 and 2",
+            "`y`: bounds must be integers, the lower one first.*bounds 3 and 2",
         ),
         (
             {"label": "interval"},
             X,
             np.tile([5, 7], (48, 1)),
             GROUPS,
-            "that a bag of that size can have: bag 0 has 4 instances and the bounds 5 and 7",
+            "that the bag can have: bag 0 has 4 instances and the bounds 5 and 7",
         ),
-        ({"label": "interval"}, X, np.tile([0.5, 2], (48, 1)), GROUPS, "`y` must be whole counts; got 0.5"),
+        ({"label": "interval"}, X, np.tile([0.5, 2], (48, 1)), GROUPS, "`y` must be integer counts; got 0.5"),
         (
             {"label": "interval", "noise": "normal:1"},
             X,
@@ -138,11 +138,17 @@ def changed(values: Any, row: int, to: Any, dtype: Any = None) -> Any:
         ({"label": "share"}, X, Y, GROUPS, "`label` must be one of 'proportion', 'count', 'interval'; got 'share'"),
         ({"rounding": "up"}, X, Y, GROUPS, "`rounding` must be one of 'error', 'nearest', 'spread'; got 'up'"),
         ({"loss": "mse"}, X, Y, GROUPS, "`loss` must be one of 'count', .*; got 'mse'"),
-        ({"noise": "cauchy:1"}, X, Y, GROUPS, "`noise` must be a law and its scale, such as .* got 'cauchy:1'"),
-        ({"noise": "laplace"}, X, Y, GROUPS, "`noise` must be a law and its scale, such as .* got 'laplace'"),
-        ({"noise": "laplace:-1"}, X, Y, GROUPS, "`noise` must be a law and its scale"),
-        ({"noise": "discrete-laplace:0"}, X, Y, GROUPS, "`noise` must be a law and its scale"),
-        ({"noise": "normal:nan"}, X, Y, GROUPS, "`noise` must be a law and its scale"),
+        (
+            {"noise": "cauchy:1"},
+            X,
+            Y,
+            GROUPS,
+            "`noise` must be a distribution and its scale, such as .* got 'cauchy:1'",
+        ),
+        ({"noise": "laplace"}, X, Y, GROUPS, "`noise` must be a distribution and its scale, such as .* got 'laplace'"),
+        ({"noise": "laplace:-1"}, X, Y, GROUPS, "`noise` must be a distribution and its scale"),
+        ({"noise": "discrete-laplace:0"}, X, Y, GROUPS, "`noise` must be a distribution and its scale"),
+        ({"noise": "normal:nan"}, X, Y, GROUPS, "`noise` must be a distribution and its scale"),
         (
             {"noise": "normal:1", "loss": "proportion"},
             X,
@@ -158,7 +164,7 @@ def test_llp(options: dict[str, Any], X: Any, y: Any, groups: Any, message: str)
 
 
 def test_noise_that_is_none() -> None:
-    with pytest.raises(TypeError, match=r"`noise` must be a torch\.distributions law or a function"):
+    with pytest.raises(TypeError, match=r"`noise` must be a torch\.distributions distribution or a function"):
         kofn.LLPClassifier(**quick(**{"noise": 1.0})).fit(X, Y, groups=GROUPS)
 
 
@@ -217,7 +223,7 @@ def test_pu(options: dict[str, Any], y: int | None, message: str) -> None:
     [
         ({"epochs": 0}, ValueError, "`epochs` must be at least 1; got 0"),
         ({"epochs": -1}, ValueError, "`epochs` must be at least 1; got -1"),
-        ({"epochs": 2.5}, TypeError, "`epochs` must be a whole number"),
+        ({"epochs": 2.5}, TypeError, "`epochs` must be an integer"),
         ({"lr": -0.1}, ValueError, "`lr` must be from 0 to 1e"),
         (
             {"schedule": "linear"},
@@ -314,7 +320,7 @@ def fail(net: Any, entry: Any) -> None:
 def test_a_failed_fit_leaves_the_one_before() -> None:
     model = kofn.LLPClassifier(**quick()).fit(X, np.array(["a", "b"])[TASK.truth])
     before = model.decision_function(X)
-    with pytest.raises(ValueError, match="a proportion must be a whole count"):
+    with pytest.raises(ValueError, match="a proportion times the size of its bag must be an integer"):
         model.fit(X, np.full(48, 0.3), groups=GROUPS)
     with pytest.raises(RuntimeError, match="no disk"):
         model.set_params(learner__callback=fail).fit(X, TASK.truth)

@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 from torch.distributions import Laplace
 
 import kofn
-from kofn.estimators._llp_classifier import noise_law
+from kofn.estimators._llp_classifier import noise_distribution
 from kofn.targets import DiscreteLaplace
 
 pytestmark = UNLEARNT
@@ -123,9 +123,9 @@ def test_order_of_rows_does_not_matter_to_bags() -> None:
 
 
 def test_noise_by_name() -> None:
-    assert noise_law("laplace:1.5").scale == 1.5
-    assert noise_law("normal:2").scale == 2
-    law = noise_law("discrete-laplace:0.5")
+    assert noise_distribution("laplace:1.5").scale == 1.5
+    assert noise_distribution("normal:2").scale == 2
+    law = noise_distribution("discrete-laplace:0.5")
     assert isinstance(law, DiscreteLaplace)
     assert law.scale == 0.5
 

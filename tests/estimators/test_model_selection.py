@@ -133,7 +133,8 @@ def test_a_split_that_cuts_bags_is_noticed() -> None:
     y = np.bincount(ODD, TASK.truth[:48]) / np.bincount(ODD)
     grid = GridSearchCV(kofn.LLPClassifier(**quick()), {"learner__lr": [0.1]}, cv=KFold(3), error_score="raise")
     with pytest.raises(
-        ValueError, match=r"a proportion must be a whole count of its bag: .* keep bags whole \(GroupKFold\)"
+        ValueError,
+        match=r"a proportion times the size of its bag must be an integer: .* keep bags whole \(GroupKFold\)",
     ):
         grid.fit(X[:48], y[ODD], groups=ODD)
 

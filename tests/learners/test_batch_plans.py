@@ -147,12 +147,12 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: BagSampler(ONES), ValueError, "either `bags` or `instances` must be given, not both; got None and None."),
     (lambda: BagSampler(ONES, bags=2, instances=3), ValueError, "either `bags` or `instances` .* got 2 and 3."),
     (lambda: BagSampler(ONES, bags=0), ValueError, "`bags` must be at least 1; got 0."),
-    (lambda: BagSampler(ONES, instances=2.5), TypeError, "`instances` must be a whole number; got 2.5."),  # type: ignore[arg-type]  # on purpose
-    (lambda: BagSampler(ONES, bags=True), TypeError, "`bags` must be a whole number; got True."),
+    (lambda: BagSampler(ONES, instances=2.5), TypeError, "`instances` must be an integer; got 2.5."),  # type: ignore[arg-type]  # on purpose
+    (lambda: BagSampler(ONES, bags=True), TypeError, "`bags` must be an integer; got True."),
     (lambda: BagSampler(ONES[:0], bags=1), ValueError, "`sizes` must be those of one bag or more; got none."),
     (lambda: BagSampler(ONES * 0, bags=1), ValueError, "`sizes` must be at least 1; got 0."),
     (lambda: BagSampler(-ONES, bags=1), ValueError, "`sizes` must be at least 1; got -1."),
-    (lambda: BagSampler(ONES / 2, bags=1), TypeError, "`sizes` must be whole numbers; got torch.float32"),
+    (lambda: BagSampler(ONES / 2, bags=1), TypeError, "`sizes` must be integers; got torch.float32"),
     (lambda: BagSampler(ONES, bags=1, seed=-1), ValueError, "`seed` must be at least 0; got -1."),
     (lambda: BagSampler(ONES, bags=1, processes=0), ValueError, "`processes` must be at least 1"),
     (lambda: BagSampler(ONES, bags=1, accumulate=0), ValueError, "`accumulate` must be at least 1"),

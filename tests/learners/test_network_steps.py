@@ -306,9 +306,9 @@ def test_a_bag_of_weight_0_may_have_any_loss() -> None:
     [
         ({"epochs": 0}, "`epochs` must be at least 1; got 0"),
         ({"accumulate": 0}, "`accumulate` must be at least 1; got 0"),
-        ({"epochs": 2.5}, "`epochs` must be a whole number"),
+        ({"epochs": 2.5}, "`epochs` must be an integer"),
         ({"patience": 0}, "`patience` must be at least 1; got 0"),
-        ({"patience": 1.5}, "`patience` must be a whole number"),
+        ({"patience": 1.5}, "`patience` must be an integer"),
         ({"schedule": "linear"}, "`schedule` must be one of 'constant', 'cosine', 'one-cycle'; got 'linear'"),
         ({"precision": "16"}, "`precision` must be one of 'float32', 'bfloat16'; got '16'"),
         ({"device": "tpu"}, "`device` must be one of 'cpu', 'cuda', 'auto'; got 'tpu'"),

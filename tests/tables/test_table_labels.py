@@ -80,14 +80,14 @@ def test_intervals() -> None:
             [3, 3, 1],
             [0, 0, 1],
             {},
-            "column .*a count must be a whole number.*bag 'bag0' has 2 instances and the count 3.*several instances, say how many: `copies`.*percentages are no counts",
+            "column .*a count must be an integer.*bag 'bag0' has 2 instances and the count 3.*several instances, say how many: `copies`.*percentages are not counts",
         ),
         (["3 %%", "3 %%", 1], [0, 0, 1], {}, "row 1 has '3 %%', which must be a number, such as 0.37 or 37 %"),
         (
             [1.5, 1.5, 1],
             [0, 0, 1],
             {"kind": "count"},
-            "a count must be a whole number from 0 to the size of its bag: bag 'bag0' has 2 instances and the count 1.5",
+            "a count must be an integer from 0 to the size of its bag: bag 'bag0' has 2 instances and the count 1.5",
         ),
         (
             [0.3, 0.3, 1],
@@ -124,7 +124,7 @@ def test_labels_that_are_refused(values: list[Any], bags: list[int], options: di
 
 @pytest.mark.parametrize("bounds", [([2, 2], [1, 1]), ([3, 3], [4, 4]), ([-2, -2], [-1, -1]), ([0.5, 0.5], [1, 1])])
 def test_bounds_that_are_refused(bounds: tuple[list[float], list[float]]) -> None:
-    with pytest.raises(ValueError, match=r"column 'y,z': bounds must be whole counts.*bag 'bag0' has 2 instances"):
+    with pytest.raises(ValueError, match=r"column 'y,z': bounds must be integers.*bag 'bag0' has 2 instances"):
         read(bounds[0], [0, 0], "y,z", z=bounds[1])
 
 

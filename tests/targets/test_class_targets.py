@@ -70,7 +70,7 @@ def test_wrong_counts_are_refused() -> None:
         kofn.count_loss(X, kofn.MarginalClassCounts(K + 1))
     with pytest.raises(ValueError, match="or -1 where unknown; got -2"):
         kofn.count_loss(X, kofn.MarginalClassCounts(K - 2))
-    with pytest.raises(ValueError, match="whole numbers, or NaN where unknown"):
+    with pytest.raises(ValueError, match="integers, or NaN where unknown"):
         kofn.count_loss(X, kofn.MarginalClassCounts(K / 2))
     with pytest.raises(ValueError, match="budget=10 cells"):
         kofn.count_loss(X, kofn.ClassCounts(K, budget=10))

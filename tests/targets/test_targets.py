@@ -298,13 +298,13 @@ class TestLabels:
 
     @pytest.mark.parametrize("counts", [[3, 0], [-1, 0], [0.5, 0]])
     def test_a_count_that_its_bag_cannot_have(self, counts: list[float]) -> None:
-        words = rf"a count must be a whole number from 0 to the size of its bag: bag 'a' has 2 instances and the count {counts[0]:g}\."
+        words = rf"a count must be an integer from 0 to the size of its bag: bag 'a' has 2 instances and the count {counts[0]:g}\."
         with pytest.raises(ValueError, match=words):
             targets.from_counts(torch.tensor(counts), self.SIZES, names=["a", "b"])
 
     @pytest.mark.parametrize("bounds", [[2, 1], [4, 5], [-3, -1], [0.5, 1]])
     def test_bounds_that_their_bag_cannot_have(self, bounds: list[float]) -> None:
-        with pytest.raises(ValueError, match=r"bounds must be whole counts.*: bag 1 has 3 instances and the bounds"):
+        with pytest.raises(ValueError, match=r"bounds must be integers.*: bag 1 has 3 instances and the bounds"):
             targets.from_bounds(torch.tensor([[0, 1], bounds]), self.SIZES)
         with pytest.raises(ValueError, match=r"`bounds` must be a lower and an upper one for each bag, \(b, 2\)"):
             targets.from_bounds(torch.tensor(bounds), self.SIZES)

@@ -34,7 +34,7 @@ class Bags:
         names: list of the bags' names.
 
     Raises:
-        TypeError: positions or offsets that are not whole numbers.
+        TypeError: positions or offsets that are not integers.
         ValueError: offsets that do not run from 0 to m; negative positions; another number of names.
 
     Examples:
@@ -159,7 +159,7 @@ class Bags:
         return torch.arange(len(self)).repeat_interleave(self.sizes)
 
     def sum(self, values: Any) -> Tensor:
-        """Sums over each bag: (instances, ...) to (b, ...). Whole numbers and bools give int64; gradients flow.
+        """Sums over each bag: (instances, ...) to (b, ...). Integers and bools give int64; gradients flow.
 
         Real numbers are added up in float64 and come back in their own dtype.
 
@@ -176,7 +176,7 @@ class Bags:
         return total.to(dtype)
 
     def mean(self, values: Any) -> Tensor:
-        """Means over each bag: (instances, ...) to (b, ...), NaN for an empty bag. Whole numbers give float64.
+        """Means over each bag: (instances, ...) to (b, ...), NaN for an empty bag. Integers give float64.
 
         Examples:
             >>> import torch, kofn
@@ -268,7 +268,7 @@ def _require_position(bag: Any, n_bags: int) -> int:
         position = operator.index(bag)
     except TypeError:
         raise TypeError(
-            f"a bag's position must be a whole number; got {type(bag).__name__}. For several bags: bags.select(...)."
+            f"a bag's position must be an integer; got {type(bag).__name__}. For several bags: bags.select(...)."
         ) from None
     if not -n_bags <= position < n_bags:
         raise IndexError(f"there is no bag {position}; there are {n_bags}.")

@@ -47,7 +47,7 @@ def _as_array(ids: Any, name: str) -> Array:
     listed = list(ids)
     if {type(bag) for bag in listed} in ({int}, {bool}):
         array = np.asarray(listed)
-        if array.dtype.kind in "bi":  # else whole numbers beyond 64 bits
+        if array.dtype.kind in "bi":  # else integers beyond 64 bits
             return array
     # numpy would make ["a", 1] strings, drop the zero of "a\0", and make tuples a matrix.
     array = np.empty(len(listed), dtype=object)

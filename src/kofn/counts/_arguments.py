@@ -26,7 +26,7 @@ def lay_out(shape: torch.Size, device: torch.device, mask: object, offsets: obje
     """The layout of instances in a tensor of this shape.
 
     Raises:
-        TypeError: a mask that is not bool, offsets that are not whole numbers.
+        TypeError: a mask that is not bool, offsets that are not integers.
         ValueError: both a mask and offsets; shapes or devices that do not fit; offsets that do not run from 0 to m.
     """
     if mask is None and offsets is None:

@@ -1,4 +1,4 @@
-"""The law of S as autograd functions: values with their closed-form derivatives.
+"""The distribution of S as autograd functions: values with their closed-form derivatives.
 
 d log P(S in A) / d x_i = P(y_i = 1 | S in A) - p_i, and the derivatives of the posteriors are the covariances of
 the labels given S in A. All functions here take (b, n) logits of any floating dtype, -inf for an absent instance,

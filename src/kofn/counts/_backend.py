@@ -1,4 +1,4 @@
-"""Which implementation computes the law of S."""
+"""Which implementation computes the distribution of S."""
 
 from __future__ import annotations
 

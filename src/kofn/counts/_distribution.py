@@ -102,7 +102,7 @@ class CountDistribution:
         """log P(S = count) of each bag, in time linear in its size; see `kofn.log_count_prob`.
 
         Args:
-            counts: whole numbers of any integer dtype that broadcast to `shape`, or one int for all bags.
+            counts: of any integer dtype, that broadcast to `shape`, or one int for all bags.
 
         Returns:
             Of `shape`, in the dtype of the logits; -inf with gradient zero where the count is impossible.

@@ -23,7 +23,7 @@ def log_count_prob(
     Args:
         logits: (..., n) log-odds, float16, bfloat16, float32 or float64; (m,) with `offsets`. The work is done in
             float64 whatever the dtype. A logit of +inf is a certain positive, -inf a certain negative.
-        counts: (...) or (b,) whole numbers of any integer dtype, or one int for all bags.
+        counts: (...) or (b,) of any integer dtype, or one int for all bags.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
 
@@ -104,8 +104,8 @@ def log_count_distribution(logits: Tensor, *, mask: Tensor | None = None, offset
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
 
     Returns:
-        (..., n + 1), with -inf past a bag's size; ragged: flat (m + b,), the law of bag j from ``offsets[j] + j`` to
-        ``offsets[j + 1] + j`` included. In the dtype of `logits`; a NaN among a bag's logits makes its law NaN.
+        (..., n + 1), with -inf past a bag's size; ragged: flat (m + b,), bag j from ``offsets[j] + j`` to
+        ``offsets[j + 1] + j`` included. In the dtype of `logits`; a NaN among a bag's logits makes its row NaN.
 
     Raises:
         TypeError, ValueError: as for `log_count_prob`.
@@ -131,7 +131,7 @@ def count_posteriors(
 
     Args:
         logits: (..., n) log-odds; (m,) with `offsets`.
-        counts: (...) or (b,) whole numbers of any integer dtype, or one int for all bags.
+        counts: (...) or (b,) of any integer dtype, or one int for all bags.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
 

@@ -1,8 +1,8 @@
-"""The law of one count or one interval of counts, in time linear in the bag: log P(low <= S <= high).
+"""The probability of one count or one interval of counts, in time linear in the bag: log P(low <= S <= high).
 
-One view of the law, tilted to the likeliest count of the interval, holds all of it. The law is log-concave, so away
-from that count the terms only fall; those out of the view add less than e^-40 of the sum, however wide the interval
-is. With c the end of the interval towards which the tilt t leans,
+One view of the distribution, tilted to the likeliest count of the interval, holds all of it. It is log-concave, so away
+from that count the terms only fall; those out of the view add less than e^-40 of the sum, however wide the interval is.
+With c the end of the interval towards which the tilt t leans,
 
     P(low <= S <= high) = (P / P~)(S = c) sum_s P~(S = s) e^{-t (s - c)},
 
@@ -29,7 +29,7 @@ class Interval:
         logits: (b, n), any floating dtype; -inf is an instance that is not there.
         low: (b,) smallest allowed counts, int64.
         high: (b,) largest allowed counts; None means one count, high = low.
-        second_order: whether `covariance` will be asked for, which only a window can tell.
+        second_order: whether `covariance` will be asked for, which only a window has.
     """
 
     def __init__(self, logits: Tensor, low: Tensor, high: Tensor | None, *, second_order: bool = False) -> None:
@@ -40,23 +40,23 @@ class Interval:
         else:
             self._low = (low.clamp(min=-1) - bags.ones).clamp(min=0)
             self._high = torch.minimum(high.clamp(min=-1) - bags.ones, bags.size)
-        self._law: Tree | Window
+        self._view: Tree | Window
         if logits.shape[-1] <= LARGEST and not second_order:
-            self._law, counts, last = self._tree(one=one)
+            self._view, counts, last = self._tree(one=one)
         else:
-            self._law, counts, last = self._window(one=one)
+            self._view, counts, last = self._window(one=one)
         if one:
-            self._anchor, weights = self._low, torch.ones_like(self._law.probs)
+            self._anchor, weights = self._low, torch.ones_like(self._view.probs)
         else:
             self._anchor = torch.where(self._tilt > 0, self._low, self._high)
             fall = -self._tilt.unsqueeze(-1) * (counts - self._anchor.unsqueeze(-1))
             shown = (counts >= self._low.unsqueeze(-1)) & (counts <= last.unsqueeze(-1))
             weights = fall.clamp(max=0.0).exp() * shown
-        self._total = (self._law.probs * weights).sum(-1)
+        self._total = (self._view.probs * weights).sum(-1)
         self._weights = weights / self._total.unsqueeze(-1)
 
     def _tree(self, *, one: bool) -> tuple[Tree, Tensor, Tensor]:
-        """The law as a product, the counts it shows, and the last one of the interval."""
+        """The distribution as a product, the counts it shows, and the last one of the interval."""
         bags = self._bags
         easy = never_underflows(bags.z, bags.size)
         # Host read: whether the solve for the tilt, with its own reads, is needed at all.
@@ -70,7 +70,7 @@ class Interval:
         return Tree(bags.z, self._tilt, counts), counts, self._high
 
     def _window(self, *, one: bool) -> tuple[Window, Tensor, Tensor]:
-        """The law through its characteristic function, the counts it shows, and the last one it shows rightly."""
+        """The distribution by its characteristic function, the counts it shows, and the last one it shows rightly."""
         bags = self._bags
         tilt = self._solve(one=one)
         self._tilt, self._tilted = tilt.value, True
@@ -126,7 +126,7 @@ class Interval:
     def posteriors(self) -> Tensor:
         """P(y_i = 1 | low <= S <= high): (b, n); where the interval says nothing or cannot be, P(y_i = 1)."""
         bags = self._bags
-        value = self._law.pull(self._weights).clamp(0.0, 1.0)  # rounding only: a few 1e-16 outside
+        value = self._view.pull(self._weights).clamp(0.0, 1.0)  # rounding only: a few 1e-16 outside
         every = bags.present & (self._high > 0).unsqueeze(-1)
         value = torch.where(self._edge.unsqueeze(-1), every.double(), value)
         value = torch.where(self._uninformative.unsqueeze(-1), torch.sigmoid(bags.z), value)
@@ -134,11 +134,11 @@ class Interval:
 
     def covariance(self, values: Tensor) -> Tensor:
         """sum_j Cov(y_i, y_j | low <= S <= high) values_j: (b, n)"""
-        if not isinstance(self._law, Window):
+        if not isinstance(self._view, Window):
             raise TypeError("covariance needs Interval(..., second_order=True)")
         bags = self._bags
-        mean = (self._weights * self._law.push(values)).sum(-1, keepdim=True)
-        value = self._law.correlate(self._weights, values) - mean * self._law.pull(self._weights)
+        mean = (self._weights * self._view.push(values)).sum(-1, keepdim=True)
+        value = self._view.correlate(self._weights, values) - mean * self._view.pull(self._weights)
         value = value.masked_fill(self._edge.unsqueeze(-1), 0.0)
         p = torch.sigmoid(bags.z)
         value = torch.where(self._uninformative.unsqueeze(-1), p * torch.sigmoid(-bags.z) * values, value)

@@ -1,4 +1,4 @@
-"""How bags lie in a tensor: as rows of a dense one, or as stretches of a flat one."""
+"""How bags lie in a tensor: as rows of a dense one, or as slices of a flat one."""
 
 from __future__ import annotations
 
@@ -104,20 +104,20 @@ class Layout(ABC):
         return marks if self.offsets is not None else marks.reshape(*self.shape, self.length)
 
     def whole_numbers(self, name: str, value: object, *, columns: tuple[int, ...] = ()) -> Tensor:
-        """Require whole numbers for each bag: int64 of `shape + columns`, from any integer dtype that broadcasts.
+        """Require integers for each bag: int64 of `shape + columns`, from any integer dtype that broadcasts.
 
         What does not fit into int64 becomes its nearest number there: above every size, or below every count.
         """
         if isinstance(value, Tensor):
             tensor = value
-        elif not isinstance(value, bool) and isinstance(value, Integral):  # numpy's whole numbers too
+        elif not isinstance(value, bool) and isinstance(value, Integral):  # numpy's integers too
             tensor = torch.tensor(min(max(int(value), -LARGEST), LARGEST), device=self.device)
         else:
             tensor = _require.tensor(name, value)
         if tensor.dtype != torch.int64:
             if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
                 raise TypeError(
-                    f"`{name}` must be whole numbers of an integer dtype; got {tensor.dtype}. "
+                    f"`{name}` must be integers, of an integer dtype; got {tensor.dtype}. "
                     f"Round and convert them first: {name}.round().long()."
                 )
             wide = tensor.long()
@@ -133,7 +133,7 @@ class Layout(ABC):
         return self._one_for_each(name, value.double(), columns)
 
     def require_counts(self, counts: Tensor) -> None:
-        """Require counts, whole or real, that lie between 0 and the size of their bag."""
+        """Require counts, integer or real, that lie between 0 and the size of their bag."""
         fits = (counts >= 0) & (counts <= self.sizes)
         if not _require.holds(fits):
             bag = int((~fits).flatten().nonzero()[0])
@@ -206,7 +206,7 @@ class Dense(Layout):
 
 
 class Ragged(Layout):
-    """Bags are stretches of a flat tensor (m,): bag j runs from ``offsets[j]`` to ``offsets[j + 1]``."""
+    """Bags are slices of a flat tensor (m,): bag j runs from ``offsets[j]`` to ``offsets[j + 1]``."""
 
     offsets: Tensor
 

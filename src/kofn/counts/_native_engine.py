@@ -54,8 +54,8 @@ def log_interval_slope(
 def log_probs_gradient(logits: Tensor, offsets: Tensor | None, weights: Tensor) -> Tensor:
     """The gradient of sum_s weights_s log P(S = s) by the logits, without a graph."""
     x = _computable(logits)
-    _, tilts = _native_library.law(x, offsets, tilts=True)
-    return _native_library.law_gradient(x, offsets, tilts, _plain(weights.double())).to(logits.dtype)
+    _, tilts = _native_library.log_probs(x, offsets, tilts=True)
+    return _native_library.log_probs_gradient(x, offsets, tilts, _plain(weights.double())).to(logits.dtype)
 
 
 def _computable(logits: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ _apply_log_interval: Any = super(torch.autograd.Function, _LogInterval).apply
 class _LogProbs(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, offsets: Tensor | None) -> Tensor:
-        value, ctx.tilts = _native_library.law(logits, offsets, tilts=ctx.needs_input_grad[0])
+        value, ctx.tilts = _native_library.log_probs(logits, offsets, tilts=ctx.needs_input_grad[0])
         ctx.save_for_backward(logits)
         ctx.offsets = offsets
         return value.to(logits.dtype)
@@ -115,4 +115,4 @@ class _LogProbs(torch.autograd.Function):
             (slope,) = torch.autograd.grad(value, logits, grad, create_graph=True)
             return slope, None
         weights = _plain(grad.double())
-        return _native_library.law_gradient(logits, ctx.offsets, ctx.tilts, weights).to(logits.dtype), None
+        return _native_library.log_probs_gradient(logits, ctx.offsets, ctx.tilts, weights).to(logits.dtype), None

@@ -149,8 +149,8 @@ def scale(slope: Tensor, offsets: Tensor, by: Tensor) -> Tensor:
     return out
 
 
-def law(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[Tensor, Any]:
-    """log P(S = 0..n) of each bag, float64, and if wanted the tilts that `law_gradient` asks for, both alike."""
+def log_probs(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[Tensor, Any]:
+    """log P(S = 0..n) of each bag, float64, and if wanted the tilts that `log_probs_gradient` asks for, both alike."""
     if offsets is None:
         bags = logits.shape[:-1].numel()
         value = torch.empty(*logits.shape[:-1], logits.shape[-1] + 1, dtype=torch.float64)
@@ -162,7 +162,7 @@ def law(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[Tensor,
     return value, used
 
 
-def law_gradient(logits: Tensor, offsets: Tensor | None, tilts: Tensor, weights: Tensor) -> Tensor:
+def log_probs_gradient(logits: Tensor, offsets: Tensor | None, tilts: Tensor, weights: Tensor) -> Tensor:
     """The gradient of sum_s weights_s log P(S = s) by the logits, float64."""
     out = torch.empty(logits.shape, dtype=torch.float64)
     bags = logits.shape[:-1].numel() if offsets is None else len(offsets) - 1

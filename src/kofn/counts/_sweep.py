@@ -1,12 +1,12 @@
-"""The whole law of S, right in every tail: log P(S = s) for every s, and its derivatives.
+"""The whole distribution of S, right in every tail: log P(S = s) for every s, and its derivatives.
 
-Far from the mean the untilted law is below anything that float64 can resolve. So the counts are cut into segments,
-about 0.6 sqrt(n) of them, and each is seen through a window tilted to its middle. Of a window only counts at
+Far from the mean the untilted distribution is below anything that float64 can resolve. So the counts are cut into
+about 0.6 sqrt(n) segments, and each is seen through a window tilted to its middle. Of a window only counts at
 least 1e-2 as likely as its likeliest are taken; where a segment is wider than that, what is left of it gets windows
 of its own, round by round, until every count has been seen near the middle of one. Each count remembers its tilt,
 from which derivatives build the same windows again.
 
-Small bags whose law cannot underflow need none of this: one product tree tells every count.
+Small bags whose probabilities cannot underflow need none of this: one product tree has every count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def sweep(bags: Undecided) -> tuple[Tensor, Tensor]:
     """log P(S = s) of the undecided instances and the tilt each was computed with, both (b, n + 1).
 
     Counts above a bag's size have -inf. The tilt is NaN where no window was needed: at the ends, which are closed
-    forms, and in bags told by a product tree.
+    forms, and in bags computed by a product tree.
     """
     b, width = len(bags.z), bags.z.shape[-1] + 1
     counts = torch.arange(width, device=bags.z.device)
@@ -54,7 +54,7 @@ def sweep(bags: Undecided) -> tuple[Tensor, Tensor]:
 
 
 def _split(bags: Undecided) -> tuple[Tensor, Tensor]:
-    """Positions of the bags that a product tree tells and of those that need windows.
+    """Positions of the bags that a product tree computes and of those that need windows.
 
     Host read: how many of each; they are computed differently.
     """
@@ -64,7 +64,7 @@ def _split(bags: Undecided) -> tuple[Tensor, Tensor]:
 
 
 def _segments(n: int) -> list[int]:
-    """Where segments start, and n at the end. They widen as sqrt(s (n - s)), as the law of equal logits does."""
+    """Where segments start, and n at the end. They widen as sqrt(s (n - s)), as for equal logits."""
     pieces = max(1, math.ceil(0.6 * math.sqrt(n)))
     starts = {max(1, round(n * math.sin(math.pi / 2 * k / pieces) ** 2)) for k in range(pieces + 1)}
     return sorted(starts)
@@ -96,7 +96,7 @@ def _cover_rows(
     counts = first.unsqueeze(-1) + steps
     done = counts >= stop.unsqueeze(-1)
     while True:
-        # Host read: which segments still have counts to see, because the number of rounds depends on the law.
+        # Host read: which segments still have counts to see, because the number of rounds depends on the distribution.
         rows = (~done.all(-1)).nonzero().squeeze(-1)
         if not len(rows):
             return
@@ -145,9 +145,9 @@ class Derivatives:
         out = -self._p * self._weights.sum(-1, keepdim=True)
         # Given S = 0 nobody is a one; given S = size all are.
         out += torch.where(self._bags.present, self._weights.gather(-1, self._bags.size.unsqueeze(-1)), 0.0)
-        for bag, law, counts, inner in self._cheapest_views():
-            ratio = torch.where(inner, self._weights[bag].gather(-1, counts) / law.probs, 0.0)
-            out.index_add_(0, bag, law.pull(ratio))
+        for bag, view, counts, inner in self._cheapest_views():
+            ratio = torch.where(inner, self._weights[bag].gather(-1, counts) / view.probs, 0.0)
+            out.index_add_(0, bag, view.pull(ratio))
         return out
 
     def along(self, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -161,15 +161,15 @@ class Derivatives:
         total = torch.where(self._bags.present, values, 0.0).sum(-1, keepdim=True)
         by_weights.scatter_(-1, self._bags.size.unsqueeze(-1), total)
         by_logits = -p * torch.sigmoid(-self._bags.z) * values * self._weights.sum(-1, keepdim=True)
-        for bag, law, counts, inner in self._windows(self._all_tilts(), every=True):
-            mean = torch.where(inner, law.push(values[bag]) / law.probs, 0.0)
+        for bag, view, counts, inner in self._windows(self._all_tilts(), every=True):
+            mean = torch.where(inner, view.push(values[bag]) / view.probs, 0.0)
             by_weights.index_put_((bag.unsqueeze(-1).expand_as(counts), counts), mean, accumulate=True)
-            ratio = torch.where(inner, self._weights[bag].gather(-1, counts) / law.probs, 0.0)
-            by_logits.index_add_(0, bag, law.correlate(ratio, values[bag]) - law.pull(ratio * mean))
+            ratio = torch.where(inner, self._weights[bag].gather(-1, counts) / view.probs, 0.0)
+            by_logits.index_add_(0, bag, view.correlate(ratio, values[bag]) - view.pull(ratio * mean))
         return by_weights - (p * values).sum(-1, keepdim=True), by_logits
 
     def _cheapest_views(self) -> Iterator[tuple[Tensor, Tree | Window, Tensor, Tensor]]:
-        """Views of the inner counts that carry weight: (bags, law, counts, which of the counts are to be used)."""
+        """Views of the inner counts that carry weight: (bags, view, counts, which of the counts are to be used)."""
         easy, hard = _split(self._bags)
         if len(easy):
             z, size = self._bags.z[easy], self._bags.size[easy].unsqueeze(-1)
@@ -180,7 +180,7 @@ class Derivatives:
             yield from self._windows(self._tilts, every=False)
 
     def _all_tilts(self) -> Tensor:
-        """The tilts, with those of bags that a tree told in the first place: only windows know covariances."""
+        """The tilts, with those of bags that a tree computed in the first place: only windows know covariances."""
         easy, _ = _split(self._bags)
         if not len(easy):
             return self._tilts

@@ -1,7 +1,7 @@
-"""The tilt that makes a wanted count the mean of the tilted law.
+"""The tilt that makes a wanted count the mean of the tilted distribution.
 
 Adding one number t to every logit multiplies P(S = s) by e^{ts} and a constant that does not depend on s, so
-the tilted law knows everything about the original one. With t chosen such that the mean of S is the wanted
+the tilted distribution knows everything about the original one. With t chosen such that the mean of S is the wanted
 count, that count is one of the likeliest values, and nothing that is computed of it is ever tiny.
 """
 
@@ -31,7 +31,7 @@ class Tilt(NamedTuple):
 
 
 def solve_tilt(z: Tensor, target: Tensor, size: Tensor) -> Tilt:
-    """Find t with |sum_i sigmoid(z_i + t) - target| at most one standard deviation of the tilted law.
+    """Find t with |sum_i sigmoid(z_i + t) - target| at most one standard deviation of the tilted distribution.
 
     One standard deviation is near enough: if all the mass lay below s, S = (s - 1) - S' with S' a count of
     mean m and variance v < m, so (s - E S)^2 = (1 + m)^2 >= 4 m > 4 v. A count within one standard deviation

@@ -1,4 +1,4 @@
-"""A tilted law as a product of polynomials, for small bags: values and posteriors of any counts.
+"""A tilted distribution as a product of polynomials, for small bags: values and posteriors of any counts.
 
 prod_i (q_i + p_i X) is multiplied out pairwise, level by level; the coefficient of X^s is P(S = s). Every term is
 positive, so every coefficient is right to a few units in its last place as long as nothing underflows. The last
@@ -16,7 +16,7 @@ LARGEST = 64
 
 
 def never_underflows(z: Tensor, size: Tensor) -> Tensor:
-    """Bags whose every count can be told without a tilt: (b,) bool.
+    """Bags whose every count can be computed without a tilt: (b,) bool.
 
     P(S = s) >= prod_i min(p_i, q_i) for each s, and -log min(p, q) <= |z| + log 2.
     """
@@ -24,12 +24,12 @@ def never_underflows(z: Tensor, size: Tensor) -> Tensor:
 
 
 class Tree:
-    """The law of S under a tilt, at the given counts.
+    """The distribution of S under a tilt, at the given counts.
 
     Args:
         z: (r, n) float64 logits, -inf where there is no instance.
         tilt: (r,) float64.
-        counts: (r, k) whole numbers; impossible ones have probability 0.
+        counts: (r, k) integers; impossible ones have probability 0.
     """
 
     probs: Tensor  #: (r, k) tilted probabilities of the counts

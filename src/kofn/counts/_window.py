@@ -1,4 +1,4 @@
-"""A tilted law seen through its characteristic function: values, posteriors and covariances of a range of counts.
+"""A tilted distribution by its characteristic function: values, posteriors and covariances of a range of counts.
 
 For instances with tilted probabilities p_i = 1 - q_i, let w_i(u) = q_i + p_i e^{iu} and phi(u) = prod_i w_i(u).
 The trapezoid rule with M points gives
@@ -43,14 +43,14 @@ def radius(variance: Tensor, exponent: Tensor | float) -> Tensor:
 
 
 class Window:
-    """The law of S under a tilt, at the given counts.
+    """The distribution of S under a tilt, at the given counts.
 
     Rows are independent bags. A `spectrum` is a set of complex weights on the frequencies, of shape (r, f).
 
     Args:
         z: (r, n) float64 logits, -inf where there is no instance.
         tilt: the tilt of each row, with its moments.
-        counts: (r, k) whole numbers.
+        counts: (r, k) integers.
         reach: (r,) counts up to this far from the tilted mean are exact; the others mean nothing.
     """
 
@@ -75,7 +75,7 @@ class Window:
         # The frequencies m and M - m are conjugate: each m > 0 counts twice, and only real parts are kept.
         weight = (frequency <= last.unsqueeze(-1)) * (1 + (frequency > 0).double())
         self._phi = self._characteristic() * (weight / points.unsqueeze(-1))
-        # m s is reduced modulo M in whole numbers, so that no digit of the angle is lost for large counts. The turns
+        # m s is reduced modulo M in integers, so that no digit of the angle is lost for large counts. The turns
         # that `_characteristic` leaves out are taken from the counts.
         counted = counts - (self._p > self._q).sum(-1, keepdim=True)
         turns = (counted.unsqueeze(-1) * frequency) % points[:, None, None]

@@ -157,7 +157,7 @@ def _patches(
 ) -> np.ndarray[tuple[int, int, int, int], np.dtype[np.uint8]]:
     """Patches around centres, (n, 3, 27, 27).
 
-    Matlab counts pixels from 1, and the whole-numbered centres run from 1 to 500: pixel = round(centre) - 1. Centres
+    Matlab counts pixels from 1, and the integer centres run from 1 to 500: pixel = round(centre) - 1. Centres
     that fell below the first pixel (0.15) belong to it.
     """
     half = SIZE // 2

@@ -40,11 +40,11 @@ def shuffled(rows: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def random_integers(bound: int, *shape: int, generator: torch.Generator) -> Tensor:
-    """Whole numbers from 0 to bound - 1, each as likely: floor(bound u). The bias, bound / 2^53, cannot be seen."""
+    """Integers from 0 to bound - 1, each as likely: floor(bound u). The bias, bound / 2^53, cannot be seen."""
     return (uniform(*shape, generator=generator) * bound).long()
 
 
 def normal_sizes(mean: float, sd: float, number: int, generator: torch.Generator) -> Tensor:
-    """Whole numbers round(N(mean, sd)), at least 1, by the inverse of the normal law's distribution function."""
+    """Integers round(N(mean, sd)), at least 1, by the inverse of the normal distribution function."""
     z = torch.special.ndtri(uniform(number, generator=generator))
     return torch.clamp(torch.round(mean + sd * z), min=1).long() if sd else torch.full((number,), max(1, round(mean)))

@@ -41,7 +41,7 @@ def make_llp_bags(
         generator: on the CPU.
 
     Raises:
-        TypeError: labels that are not whole numbers, a generator that is none.
+        TypeError: labels that are not integers, a generator that is none.
         ValueError: labels other than 0 and 1; fewer positives or negatives than the bags want.
 
     Examples:
@@ -113,7 +113,7 @@ def make_mil_bags(
         generator: on the CPU.
 
     Raises:
-        TypeError: labels that are not whole numbers, a generator that is none.
+        TypeError: labels that are not integers, a generator that is none.
         ValueError: no row of the target class, or no other; sizes out of range.
 
     Examples:
@@ -139,7 +139,7 @@ def make_mil_bags(
     sizes = normal_sizes(mean_size, sd_size, bags, generator)
     bag_labels = (permutation(bags, generator) < bags // 2).long()
     result = Bags.from_sizes(sizes)
-    # Given a target among the n rows of a bag, the first one's place t has the geometric law cut off at n,
+    # Given a target among the n rows of a bag, the first one's place t has the geometric distribution truncated at n,
     #     P(T <= t) = (1 - (1 - q)^(t + 1)) / (1 - (1 - q)^n),   q the share of targets;
     # before it there are others only, after it anything. In a negative bag no place is reached.
     q = torch.tensor(len(hits) / len(truth), dtype=torch.float64)
@@ -170,7 +170,7 @@ def make_pu_split(
         generator: on the CPU.
 
     Raises:
-        TypeError: labels that are not whole numbers, a generator that is none.
+        TypeError: labels that are not integers, a generator that is none.
         ValueError: labels other than 0 and 1; fewer positives or negatives than wanted.
 
     Examples:

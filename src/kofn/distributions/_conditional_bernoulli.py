@@ -1,4 +1,4 @@
-"""The law of labels given how many of them are positive, as a torch distribution."""
+"""The distribution of labels given how many of them are positive, as a torch distribution."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ConditionalBernoulli(Instances):
     the count's log-probability is made of. With k = 1 it is `torch.distributions.OneHotCategorical` of the logits.
 
     Args:
-        total_count: k, an int for all bags or whole numbers that broadcast with the batch.
+        total_count: k, an int for all bags or integers that broadcast with the batch.
         probs: (..., n) probabilities in [0, 1]. Those of 0 and 1 are certain instances; their gradient is zero.
         logits: (..., n) log-odds, +-inf for certain instances. Exactly one of `probs` and `logits`.
         validate_args: whether parameters and values are checked; torch's default if None. Unchecked, labels of
@@ -40,12 +40,12 @@ class ConditionalBernoulli(Instances):
 
     Examples:
         >>> import torch, kofn
-        >>> law = kofn.ConditionalBernoulli(2, logits=torch.tensor([0.0, 0.0, 0.0, torch.inf]))
-        >>> law.mean  # the last is sure, the other one may be any of three
+        >>> dist = kofn.ConditionalBernoulli(2, logits=torch.tensor([0.0, 0.0, 0.0, torch.inf]))
+        >>> dist.mean  # the last is sure, the other one may be any of three
         tensor([0.3333, 0.3333, 0.3333, 1.0000])
-        >>> law.log_prob(torch.tensor([0.0, 1.0, 0.0, 1.0])).exp()
+        >>> dist.log_prob(torch.tensor([0.0, 1.0, 0.0, 1.0])).exp()
         tensor(0.3333)
-        >>> law.sample((100,)).sum(-1).unique()
+        >>> dist.sample((100,)).sum(-1).unique()
         tensor([2.])
 
     Reference:
@@ -97,7 +97,7 @@ class ConditionalBernoulli(Instances):
             )
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> ConditionalBernoulli:
-        """The same law for more bags, without copying its parameters."""
+        """The same distribution for more bags, without copying its parameters."""
         return self._expand_as(ConditionalBernoulli, torch.Size(batch_shape), _instance)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
@@ -191,7 +191,7 @@ class _BinaryWithSum(constraints.Constraint):
 
 
 def _split(counts: Tensor, log_left: Tensor, log_right: Tensor) -> Tensor:
-    """Draw how many of `counts` (..., nodes) fall to the left, from the laws (..., nodes, half + 1) of both halves."""
+    """Draw how many of `counts` (..., nodes) fall to the left, from log-probabilities (..., nodes, half + 1)."""
     half = log_left.shape[-1] - 1
     right = counts.unsqueeze(-1) - torch.arange(half + 1, device=counts.device)
     log_weights = log_left + log_right.expand(right.shape).gather(-1, right.clamp(0, half))

@@ -1,4 +1,4 @@
-"""Kullback-Leibler divergences between laws of a count, for `torch.distributions.kl_divergence`."""
+"""Kullback-Leibler divergences between distributions of a count, for `torch.distributions.kl_divergence`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def _from_binomial(p: Binomial, q: PoissonBinomial) -> Tensor:
     return _divergence(p, q, _log_probs(_alike(p, width), width), _log_probs(q.logits, width))
 
 
-def _alike(law: Binomial, width: int) -> Tensor:
-    """Logits (..., width) of a binomial law's instances: `total_count` alike, then certain negatives."""
+def _alike(dist: Binomial, width: int) -> Tensor:
+    """Logits (..., width) of a binomial distribution's instances: `total_count` alike, then certain negatives."""
     # Not Binomial.log_prob: it makes logits of clamped probabilities, and cancels logarithms of factorials.
-    by_probs = law._param is law.__dict__.get("probs")
-    logits = (log_odds(law.probs) if by_probs else law.logits).unsqueeze(-1)
-    exists = torch.arange(width, device=logits.device) < law.total_count.unsqueeze(-1)
+    by_probs = dist._param is dist.__dict__.get("probs")
+    logits = (log_odds(dist.probs) if by_probs else dist.logits).unsqueeze(-1)
+    exists = torch.arange(width, device=logits.device) < dist.total_count.unsqueeze(-1)
     return torch.where(exists, logits, -torch.inf)
 
 
@@ -45,10 +45,10 @@ def _divergence(p: PoissonBinomial | Binomial, q: PoissonBinomial | Binomial, lo
     """sum_s p(s) log(p(s) / q(s)), with 0 log(0 / q) = 0 and p log(p / 0) = inf, in logarithms throughout."""
     differ = p.total_count != q.total_count
     if bool(differ.any()):
-        ours, theirs = (law.total_count.expand(differ.shape)[differ] for law in (p, q))
+        ours, theirs = (dist.total_count.expand(differ.shape)[differ] for dist in (p, q))
         raise ValueError(
             f"`p` and `q` must have the same total count in a Kullback-Leibler divergence; got {int(ours[0])} and "
-            f"{int(theirs[0])}. Compare laws of bags of one size."
+            f"{int(theirs[0])}. Compare distributions of bags of one size."
         )
     possible = log_p > -torch.inf
     excluded = possible & (log_q == -torch.inf)

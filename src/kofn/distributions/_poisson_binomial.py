@@ -32,7 +32,7 @@ class PoissonBinomial(Instances):
         validate_args: whether parameters and values are checked; torch's default if None.
 
     The batch shape is (...), the event shape (). Counts come, as from torch's distributions, in the dtype of the
-    parameter (float16 holds whole numbers up to 2,048 only, bfloat16 up to 256).
+    parameter (float16 holds integers up to 2,048 only, bfloat16 up to 256).
 
     Raises:
         TypeError: a parameter or mask of the wrong kind.
@@ -40,12 +40,12 @@ class PoissonBinomial(Instances):
 
     Examples:
         >>> import torch, kofn
-        >>> law = kofn.PoissonBinomial(probs=torch.tensor([0.5, 0.5, 1.0]))
-        >>> law.log_prob(torch.arange(4)).exp()
+        >>> dist = kofn.PoissonBinomial(probs=torch.tensor([0.5, 0.5, 1.0]))
+        >>> dist.log_prob(torch.arange(4)).exp()
         tensor([0.0000, 0.2500, 0.5000, 0.2500])
-        >>> law.mean, law.variance, law.mode, law.cdf(torch.tensor(2.0))
+        >>> dist.mean, dist.variance, dist.mode, dist.cdf(torch.tensor(2.0))
         (tensor(2.), tensor(0.5000), tensor(2.), tensor(0.7500))
-        >>> torch.distributions.kl_divergence(law, torch.distributions.Binomial(3, torch.tensor(0.5)))
+        >>> torch.distributions.kl_divergence(dist, torch.distributions.Binomial(3, torch.tensor(0.5)))
         tensor(0.2158)
     """
 
@@ -64,12 +64,12 @@ class PoissonBinomial(Instances):
         super().__init__(parameter.shape[:-1], validate_args=validate_args)
 
     def expand(self, batch_shape: _size, _instance: Any = None) -> PoissonBinomial:
-        """The same law for more bags, without copying its parameters."""
+        """The same distribution for more bags, without copying its parameters."""
         return self._expand_as(PoissonBinomial, torch.Size(batch_shape), _instance)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:
-        """Whole numbers from 0 to the number of instances."""
+        """Integers from 0 to the number of instances."""
         return constraints.integer_interval(0, self.total_count)
 
     @property
@@ -127,12 +127,12 @@ class PoissonBinomial(Instances):
         return pad(self._counts.log_probs(), (1, 1), value=-torch.inf)
 
     def _whole(self, value: Tensor) -> Tensor:
-        """Whole numbers for the engine, one for each bag and sample, those out of the support just out of it."""
+        """Integers for the engine, one for each bag and sample, those out of the support just out of it."""
         counts = value.floor().nan_to_num(nan=-1.0).clamp(-1, self.param_shape[-1] + 1).long()
         return counts.expand(torch.broadcast_shapes(value.shape, self.batch_shape))
 
     def _many(self, counts: Tensor) -> bool:
-        """Whether the whole law, as dear as about sqrt(n) counts of each bag, is cheaper than each count alone."""
+        """Whether all counts, at the cost of about sqrt(n) counts of each bag, are cheaper than each count alone."""
         return counts.numel() ** 2 > self.param_shape[-1] * self.batch_shape.numel() ** 2
 
     def _pick(self, table: Tensor, counts: Tensor) -> Tensor:

@@ -155,7 +155,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     # What follows is for the estimators themselves.
 
     def _fit(self: Self, problem: Problem, classes: Array, seed: int) -> Self:
-        """Let the learner make the problem's loss small, and keep what became of it."""
+        """Let the learner minimise the problem's loss, and keep the result."""
         rows = len(problem.instances)
         bags, used, problem = _used(problem)
         learner = self._learner(problem)
@@ -179,8 +179,8 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             warnings.warn(
                 f"this fit is no better than a model without features: the loss of held-out bags is "
                 f"{self.validation_loss_:.4g}, and {self.baselines_[NO_FEATURES]:.4g} if every instance has the base "
-                f"rate. Look whether the features can tell the classes apart, whether rows and bags belong together, "
-                f"and whether there are more bags to learn from; or try another learner.",
+                f"rate. Check that the features can distinguish the classes, that rows and bags belong together, and that "
+                f"there are enough bags; or try another learner.",
                 FitWarning,
                 stacklevel=3,
             )
@@ -301,7 +301,7 @@ def _used(problem: Problem) -> tuple[Tensor, Tensor, Problem]:
 
 
 def posteriors(objective: Any, logits: Tensor, labels: Tensor, bags: Bags) -> Tensor:
-    """P(y_i = 1 | what is said of the bag) for each entry of `bags.index`, or P(y_i = c | ...) for each class.
+    """P(y_i = 1 | label of the bag) for each entry of `bags.index`, or P(y_i = c | ...) for each class.
 
     For every statement, d log P(statement) / dx_i = P(y_i = 1 | statement) - p_i: the gradient of its loss has it.
     """

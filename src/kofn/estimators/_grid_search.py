@@ -15,7 +15,7 @@ from kofn.estimators._row_labels import bags_of
 
 
 def search(estimator: Any, param_grid: Any, X: Any, y: Any, groups: Any, *, cv: Any = 5, **options: Any) -> Any:
-    """Grid search over bags: `GridSearchCV`, told the two things that would otherwise go wrong in silence.
+    """Grid search over bags: `GridSearchCV`, with the two settings that would otherwise be silently wrong.
 
     Bags are never cut (`GroupKFold`), and `groups` reach the estimator (metadata routing), in a pipeline too. Without
     the first, half a bag would keep the label of the whole; without the second, every row would be taken for a bag.

@@ -64,8 +64,8 @@ class LLPClassifier(CountClassifier):
         label: what `y` says of a row's bag: its "proportion" of positives (or, without groups, the row's class), its
             "count", or the "interval" (n, 2) in which its count lies, ends included. Of several classes, proportions
             or counts of each, (n, C).
-        rounding: for proportions that are no whole count of their bag: "error", "nearest", or, of two classes, "spread"
-            over the two counts beside.
+        rounding: for proportions that are not an integer count of their bag: "error", "nearest", or, for two
+            classes, "spread" over the two nearest counts.
         noise: distribution of the noise that was added to the counts: "laplace:SCALE", "normal:SD",
             "discrete-laplace:SCALE", or any noise that `kofn.Noisy` takes. With it, `y` may be any number.
         progress: called while the learner learns, with what is being done, how many steps are done, of how many, and
@@ -76,7 +76,7 @@ class LLPClassifier(CountClassifier):
     Attributes:
         classes_: the two classes, of which the second is positive; of `y` with a column for each class, the names of
             the columns of a DataFrame, or 0 to C - 1.
-        loss_: the loss that was made small: "joint" or "marginal" where "count" is asked for of several classes.
+        loss_: the loss that was minimised: "joint" or "marginal" where "count" is asked for of several classes.
         fitted_: what the learner made.
         fitted_learner_: the learner that made it, with its options, also where it was named by a word.
         rate_: the base rate: the probability of a positive before anything is learned; of several classes (C,).
@@ -150,7 +150,7 @@ class LLPClassifier(CountClassifier):
                 each, NaN where the number of one is not known.
             groups: (n,) the bag of each row, any hashable; None makes each row its own bag, and this ordinary
                 classification.
-            copies: (n,) how many times each row is in its bag, whole numbers; by default once.
+            copies: (n,) how many times each row is in its bag, integers; by default once.
             bag_weight: (n,) weight of the loss of each row's bag, the same on all rows of a bag; by default 1.
 
         Returns:
@@ -192,8 +192,8 @@ class LLPClassifier(CountClassifier):
     def posterior_proba(self, X: Any, y: Any, groups: Any = None, copies: Any = None) -> NDArray[np.float64]:
         """Probability of each instance to be of each class, given what is known of its bag: P(y_i | label of the bag).
 
-        What the labels of training data still tell about their instances once a network is trained. Of a bag whose
-        count is known the second column sums to that count; of several classes each column sums to the count of its
+        The posterior of each instance given the label of its bag, once a model is trained. Of a bag whose count
+        is known the second column sums to that count; of several classes each column sums to the count of its
         class, jointly with all others, for which all counts must be known.
 
         Args:
@@ -270,11 +270,11 @@ class LLPClassifier(CountClassifier):
             counts = torch.as_tensor(target.counts)
             return classes, counts, CountObjective(type(target)), counts.double()
         if self.noise is not None:
-            law = noise_law(self.noise)
+            noise = noise_distribution(self.noise)
             known = bags.common(numbers(y), name="y")
             if self.label == "proportion":
                 known = counts_of_proportions(known, bags.sizes, noisy=True)
-            return zero_one, known, CountObjective(partial(Noisy, noise=law)), known.double()
+            return zero_one, known, CountObjective(partial(Noisy, noise=noise)), known.double()
         counts = bags.common(whole_counts(y), name="y")
         with _naming_y():
             from_counts(counts, bags.sizes, names=bags.names)
@@ -323,12 +323,12 @@ def _naming_y() -> Iterator[None]:
         raise ValueError(f"`y`: {error}") from None
 
 
-def noise_law(noise: Any) -> Any:
-    """A law from its name and scale, such as "laplace:1.5"; anything else as it is."""
+def noise_distribution(noise: Any) -> Any:
+    """A distribution of noise from its name and scale, such as "laplace:1.5"; anything else as it is."""
     if not isinstance(noise, str):
         return Noisy(0.0, noise).noise  # which says what may be wrong with it
     name, _, text = noise.partition(":")
-    laws: dict[str, Callable[[float], Any]] = {
+    known: dict[str, Callable[[float], Any]] = {
         "laplace": lambda width: Laplace(0.0, width),
         "normal": lambda width: Normal(0.0, width),
         "discrete-laplace": DiscreteLaplace,
@@ -337,9 +337,9 @@ def noise_law(noise: Any) -> Any:
         scale = float(text)
     except ValueError:
         scale = 0.0
-    if name not in laws or not 0 < scale < np.inf:
+    if name not in known or not 0 < scale < np.inf:
         raise ValueError(
-            f"`noise` must be a law and its scale, such as 'laplace:1.5', 'normal:2' or 'discrete-laplace:1'; "
+            f"`noise` must be a distribution and its scale, such as 'laplace:1.5', 'normal:2' or 'discrete-laplace:1'; "
             f"got {noise!r}."
         )
-    return laws[name](scale)
+    return known[name](scale)

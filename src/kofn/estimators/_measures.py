@@ -233,10 +233,10 @@ def _mixture(estimator: PUClassifier, unlabelled: Array, labelled: Array) -> dic
 
 def _instances(logits: Array, truth: Array) -> dict[str, float]:
     """Measures of the scores (n,) of instances against their true classes, 0 and 1."""
-    surprise = np.logaddexp(0.0, np.where(truth == 1, -logits, logits))
+    each = np.logaddexp(0.0, np.where(truth == 1, -logits, logits))
     result = {
         "accuracy": metrics.accuracy(truth, logits),
-        "log_loss": float(surprise.mean()),
+        "log_loss": float(each.mean()),
         "positive_share": float(truth.mean()),
         "predicted_positive_share": float((logits > 0).mean()),
     }

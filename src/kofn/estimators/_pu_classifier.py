@@ -29,7 +29,7 @@ class PUClassifier(CountClassifier):
         loss: "count", the divergence of the distribution of a bag's count from the binomial; "expectation", its
             expected count; "upu", "nnpu" or "cvir".
         positive_weight: factor for the labelled positives, with "count" and "expectation"; None for the mixture times
-            the size of the bag, so that they count as much as the positives that it is said to hold.
+            the size of the bag, so that they count as much as the expected number of positives in it.
         bag_size: unlabelled instances in a bag, which has as many labelled positives. By default a 32nd of the
             unlabelled, at least 32 and at most 200. A network deals new bags each epoch.
         stopping: what makes a network's epoch the best: "loss", the validation loss; or "prior", the paper's rule, that
@@ -132,7 +132,7 @@ class PUClassifier(CountClassifier):
         if (self.prior is None) == (self.mixture is None):
             raise ValueError(
                 f"either `prior` (fraction of positives in all the data) or `mixture` (among the unlabelled) must be "
-                f"given, not both; got {self.prior} and {self.mixture}. Unlabelled data alone do not tell it."
+                f"given, not both; got {self.prior} and {self.mixture}. Unlabelled data alone do not determine it."
             )
         for name in ("prior", "mixture"):
             if getattr(self, name) is not None:

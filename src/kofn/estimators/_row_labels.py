@@ -118,8 +118,8 @@ def whole_counts(y: Array) -> NDArray[np.int64]:
     if not (values == np.round(values)).all():
         odd = values[values != np.round(values)].flat[0]
         raise ValueError(
-            f"`y` must be whole counts; got {odd:g}. Proportions go with label='proportion', counts to which noise was "
-            f"added with noise=..."
+            f"`y` must be integer counts; got {odd:g}. Proportions go with label='proportion', counts with added noise "
+            f"with noise=..."
         )
     return values.astype(np.int64)
 
@@ -144,7 +144,7 @@ def bags_of(groups: Any, rows: int, copies: Any = None) -> Bags:
 
 
 def _repeated(bags: Bags, rows: int, copies: Any) -> Bags:
-    """The bags with each row as often as it is said to be there."""
+    """The bags with each row as often as `copies` says."""
     times = _require.whole_numbers("copies", as_array(copies), low=0)
     if len(times) != rows:
         raise ValueError(f"`copies` must have a number for each of the {rows} rows; got {len(times)}.")

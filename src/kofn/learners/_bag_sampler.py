@@ -48,7 +48,9 @@ class StepSampler(Sampler[Draw]):
             )
         self.shuffle, self.seed, self.epoch = shuffle, seed, 0
         self.processes, self.process, self.accumulate = processes, process, accumulate
-        self.sampler = self  # Lightning, in which bags may be trained too, tells `loader.batch_sampler.sampler` only
+        self.sampler = (
+            self  # Lightning, in which bags may be trained too, sets the epoch of `loader.batch_sampler.sampler` only
+        )
 
     def set_epoch(self, epoch: int) -> None:
         """Which epoch comes next; Lightning calls this."""
@@ -56,7 +58,7 @@ class StepSampler(Sampler[Draw]):
 
     def __iter__(self) -> Iterator[Draw]:
         # A generator: it looks at the epoch when the first batch is asked for. A trainer that resumes calls iter()
-        # before it tells the epoch.
+        # before it sets the epoch.
         order = np.random.SeedSequence([self.seed, self.epoch]).generate_state(1, np.uint64)
         generator = torch.Generator().manual_seed(int(order[0] >> np.uint64(1)))
         for step in self._steps(generator):

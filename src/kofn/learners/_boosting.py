@@ -32,7 +32,7 @@ class Boosting:
 
     Attributes:
         start: the logit of every instance before the first tree, (), or those of the classes, (C,).
-        can_split: whether a column has two values that a tree could tell apart; without any LightGBM fails.
+        can_split: whether a column has two values that a tree could separate; without any LightGBM fails.
     """
 
     def __init__(self, problem: Problem, params: dict[str, Any], progress: Progress | None) -> None:
@@ -62,7 +62,7 @@ class Boosting:
     def folds(self, splits: list[Split], rounds: int, patience: int, *, threads: int) -> list[HeldOut]:
         """Boost each part, `threads` of them at the same time: LightGBM and kofn's core let other threads run.
 
-        This thread takes part, so that progress is told, and Ctrl-C comes, where the fit was asked for.
+        This thread takes part, so that progress is reported, and Ctrl-C is received, where the fit was asked for.
         """
         numbers = iter(range(len(splits)))
         found: dict[int, HeldOut] = {}

@@ -105,7 +105,7 @@ class Checkpoint:
 
 
 def fit_identity(options: Network, train: Problem, valid: Problem | None, seed: int) -> dict[str, str]:
-    """What tells a fit from others, by name: its options, its seed, its data and what it is judged on."""
+    """What identifies a fit, by name: its options, its seed, its data and what it is judged on."""
     chosen = {name: _describe(value) for name, value in options.get_params(deep=False).items() if name not in FREE}
     return chosen | {
         "objective": _describe(train.objective),

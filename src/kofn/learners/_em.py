@@ -25,7 +25,7 @@ from kofn.learners._surrogate import surrogate
 class EM(Learner):
     """Any scikit-learn classifier that takes sample weights, by expectation-maximisation.
 
-    Expectation: the posterior q_i = P(y_i = 1 | what is said of the bag) of each row, exact, from its logit and those
+    Expectation: the posterior q_i = P(y_i = 1 | label of the bag) of each row, exact, from its logit and those
     of its bag. Maximisation: the classifier is fitted to each row twice, as positive with weight q and as negative with
     weight 1 - q; of several classes, to each row as each of them with its posterior as weight. For likelihoods of
     counts this never makes the training loss larger, if the classifier finds its optimum; for other losses the weights

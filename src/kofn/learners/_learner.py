@@ -50,7 +50,7 @@ class Fitted(ABC):
 
 
 class Learner(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """Makes the loss of a problem small. Its options are parameters as in scikit-learn."""
+    """Minimises the loss of a problem. Its options are parameters as in scikit-learn."""
 
     @abstractmethod
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> Fitted:

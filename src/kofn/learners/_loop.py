@@ -63,7 +63,7 @@ class Loop:
         from accelerate import PartialState
 
         self.options, self.instances, self.train, self.valid, self.seed = options, instances, train, valid, seed
-        # Without a GPU the processes must be told to be of CPUs, or each would train on its own.
+        # Without a GPU the processes must be set to CPUs, or each would train on its own.
         self.state = PartialState(cpu=options.device == "cpu" or not torch.cuda.is_available())
         self.device = torch.device("cpu") if options.device == "cpu" else self.state.device
         if options.device == "cuda" and self.device.type != "cuda":

@@ -204,8 +204,8 @@ class PUObjective:
         mixture: fraction of positives among the unlabelled.
         loss: "count" or "expectation" (`kofn.losses.pu_loss`), "upu", "nnpu" or "cvir".
         positive_weight: of the labelled positives, with "count" and "expectation"; None for the mixture times the
-            number of unlabelled in the bag, so that they count as much as the positives that it is said to hold, and as
-            much as one at least.
+            number of unlabelled in the bag, so that they count as much as the expected number of positives in it, and
+            as much as one at least.
 
     Examples:
         >>> import torch

@@ -1,4 +1,4 @@
-"""What a learner is given: instances, bags of them, and a loss of their logits to make small."""
+"""What a learner is given: instances, bags of them, and a loss of their logits to minimise."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Pooling = Literal["attention", "gated-attention"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Problem:
-    """Instances, bags of them, what is said of each bag, and the loss that says how badly logits agree with it.
+    """Instances, bags of them, the label of each bag, and the loss of logits given these labels.
 
     A task (label proportions, multiple instances, positives and unlabelled) makes a problem of its labels, and any
-    learner makes its loss small: the mean over bags, by weight, of ``objective(logits, labels, offsets)``.
+    learner minimises its loss: the mean over bags, by weight, of ``objective(logits, labels, offsets)``.
 
     Of two classes an instance has one logit, the log-odds of the positive one: logits are (n,). Of C classes it has C,
     unnormalised log-probabilities: logits are (n, C). Whatever is made of logits goes along their first dimension, so
@@ -62,7 +62,7 @@ class Problem:
 
     @property
     def strata(self) -> Tensor:
-        """(units,) whole numbers: what is held out is held out of each stratum. A unit is a bag."""
+        """(units,) integers: what is held out is held out of each stratum. A unit is a bag."""
         if not bool(((self.proportions == 0) | (self.proportions == 1)).all()):
             return torch.zeros(len(self.bags), dtype=torch.int64)
         return self.proportions.argmax(1) if self.proportions.dim() == 2 else self.proportions.long()
@@ -269,6 +269,6 @@ def start_at(rate: float | Tensor | NDArray[np.float64]) -> Tensor:
 
 
 def generator_of(*key: int) -> torch.Generator:
-    """A generator whose stream is told by some whole numbers, far from that of any other numbers."""
+    """A generator whose stream is determined by some integers, independent of that of any others."""
     state = np.random.SeedSequence(list(key)).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))

@@ -38,7 +38,7 @@ class RandomStream:
         self._states: tuple[Tensor, ...] = ()
 
     def seed(self, *key: int) -> None:
-        """Begin anew, at a place that these whole numbers tell."""
+        """Restart the stream at a state that these integers determine."""
         seed = generator_of(*key).initial_seed()
         generators = [torch.Generator(), *([torch.Generator(self._device)] if self._on_gpu else [])]
         self._states = tuple(generator.manual_seed(seed).get_state() for generator in generators)

@@ -12,7 +12,7 @@ from kofn.learners._problem import Problem, generator_of
 Split = tuple[Tensor, Tensor]  # positions to learn from, and to judge on
 
 FEWEST = 5  # of a stratum, to hold some of it out
-MANY = 5000  # units of which a held-out tenth tells as much as all of them in folds
+MANY = 5000  # units of which a held-out tenth is as informative as all of them in folds
 LARGE = 4_000_000  # values in a table to which one more fit is enough
 
 

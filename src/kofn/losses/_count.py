@@ -1,4 +1,4 @@
-"""The count loss: how surprised a model is by what its bags' labels say."""
+"""The count loss: the negative log-likelihood of what the labels of bags say."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def count_loss(
     weight: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """How surprised the model is by a statement about the number of positives in each bag.
+    """Negative log-likelihood of a statement about the number of positives in each bag.
 
-        loss_j = -log P(statement about S_j),  or the divergence from a law that S_j is said to follow.
+        loss_j = -log P(statement about S_j),  or KL(stated distribution || distribution of S_j).
 
     Args:
         logits: (..., n) log-odds; (m,) with `offsets`. For statements about several classes (..., n, C) or (m, C).

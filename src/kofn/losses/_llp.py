@@ -28,7 +28,7 @@ def llp_loss(
 
     Args:
         logits: (..., n) log-odds; (m,) with `offsets`.
-        counts: (...) or (b,) whole numbers from 0 to the bag's size, or one int for all bags. For proportions:
+        counts: (...) or (b,) integers from 0 to the bag's size, or one int for all bags. For proportions:
             ``kofn.count_loss(logits, kofn.targets.from_proportions(proportions, sizes))``.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
@@ -214,6 +214,6 @@ def require_pairs(value: object, proportions: Tensor) -> Tensor:
     if not len(pairs) or not _require.holds((proportions[pairs[:, 0]] != proportions[pairs[:, 1]]).any()):
         raise ValueError(
             f"`pairs` must hold at least one pair of bags with different proportions; got none from {bags} bags. "
-            f"Equal proportions tell the classes apart in no way; put more bags in a batch."
+            f"Equal proportions do not distinguish the classes; put more bags into a batch."
         )
     return pairs

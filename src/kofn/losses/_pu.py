@@ -29,10 +29,10 @@ def pu_loss(
 
     Of k instances drawn from the unlabelled data, Binomial(k, mixture) are positive. The loss is the mean over bags of
 
-        "distribution":  KL(Binomial(k, mixture) || law of S), summed over counts,
+        "distribution":  KL(Binomial(k, mixture) || distribution of S), summed over counts,
         "expectation":   -log P(S = k mixture),
 
-    plus positive_weight times the mean of softplus(-x) over the labelled positives. When k mixture is no whole number,
+    plus positive_weight times the mean of softplus(-x) over the labelled positives. When k mixture is not an integer,
     its mass is shared by the two counts beside it (`kofn.targets.Spread`), so that its mean stays k mixture.
 
     Args:
@@ -40,9 +40,9 @@ def pu_loss(
         unlabeled_logits: (k,), one bag, or (..., k), several.
         mixture: fraction of positives among the unlabelled, from 0 to 1; a number, or one for each bag.
         match: what of the binomial is matched: all of it ("CL" in the paper) or its mean ("CL-expect").
-        positive_weight: factor for the labelled positives. mixture times k makes them count as much as the positives
-            that a bag is said to hold.
-        reduction: "mean", or "none" for one loss a bag, of its own positives: (..., p) and (..., k) to (...).
+        positive_weight: factor for the labelled positives. mixture times k makes them count as much as the
+            expected number of positives in a bag.
+        reduction: "mean", or "none" for one loss for each bag, of its own positives: (..., p) and (..., k) to (...).
 
     Returns:
         A scalar, or (...) with reduction="none", in the dtype of `unlabeled_logits`.
@@ -52,7 +52,7 @@ def pu_loss(
 
     Examples:
         >>> import torch, kofn
-        >>> x = torch.zeros(100)  # predicts a half for each: the law of S is the wanted binomial
+        >>> x = torch.zeros(100)  # predicts a half for each: S has the wanted binomial distribution
         >>> loss = kofn.losses.pu_loss(torch.zeros(8), x, 0.5)
         >>> torch.allclose(loss, torch.tensor(2.0).log())  # nothing but the cross-entropy of the positives
         True
@@ -247,7 +247,7 @@ def cvir_loss(
 
         mean_P[softplus(-x)] + mean over kept U of softplus(x),
 
-    kept are the (1 - mixture) k of the k unlabelled instances (the nearest whole number) with the smallest softplus(x),
+    kept are the (1 - mixture) k of the k unlabelled instances (the nearest integer) with the smallest softplus(x),
     which pass for negatives.
 
     Args:

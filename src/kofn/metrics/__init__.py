@@ -1,4 +1,4 @@
-"""How good scores are: of instances, of bags, of counts.
+"""Metrics of instances, of bags and of counts.
 
 Scores are log-odds, of instances (the logits of a network) or of bags (`bag_scores`, or an attention model's logits);
 a prediction is positive when its score exceeds `threshold`, 0 for logits, 0.5 for probabilities. Masked instances are

@@ -42,7 +42,7 @@ def bag_scores(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | 
 def expected_count_error(
     logits: Tensor, counts: Tensor | int, *, mask: Tensor | None = None, offsets: Tensor | None = None
 ) -> float:
-    """Mean over bags of the distance between the expected and the true number of positives.
+    """Mean absolute count error: the mean over bags of |expected count - true count|.
 
         mean_j |sum_{i in bag j} sigmoid(x_i) - s_j|
 
@@ -115,10 +115,10 @@ def count_calibration(
     offsets: Tensor | None = None,
     levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95),
 ) -> CountCalibration:
-    """Whether the distributions of the counts are as wide as they should be, measured on bags whose counts are known.
+    """Calibration of the predicted distributions of counts, on bags whose counts are known.
 
     If a bag's count s has the predicted distribution, then U = P(S < s) + V P(S = s) with V uniform on [0, 1] is
-    uniform too, and lies in the central interval of level q with probability q, although no interval of whole counts
+    uniform too, and lies in the central interval of level q with probability q, although no interval of integer counts
     has that probability. V need not be drawn: the share of V that puts U inside is known, and the mean over bags of
 
         P_V((1 - q) / 2 <= U <= (1 + q) / 2)
@@ -140,7 +140,7 @@ def count_calibration(
         >>> import torch
         >>> from kofn import metrics
         >>> seen = metrics.count_calibration(torch.zeros(3, 2), torch.tensor([1, 1, 1]), levels=[0.25, 0.5, 0.75])
-        >>> seen.coverage  # the middle count every time: wider than need be
+        >>> seen.coverage  # the middle count every time: too wide
         (0.5, 1.0, 1.0)
 
     Reference:

@@ -1,4 +1,4 @@
-"""What a bag's label says of its count S, and how surprised a model is by it.
+"""What a bag's label says about its count S, and its negative log-likelihood.
 
 A weak label is a statement about S, the number of positives in a bag. Each class here is one kind of statement; its
 `loss` is -log P(statement), one number for each bag, by the cheapest exact route to it.

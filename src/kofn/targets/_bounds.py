@@ -16,7 +16,7 @@ class Exactly(Target):
     """So many are positive: -log P(S = count), in linear time.
 
     Args:
-        counts: (...) or (b,) whole numbers from 0 to the bag's size, or one int for all bags.
+        counts: (...) or (b,) integers from 0 to the bag's size, or one int for all bags.
 
     Examples:
         >>> import torch, kofn
@@ -48,8 +48,8 @@ class Between(Target):
     """The count lies in an interval, ends included: -log P(low <= S <= high), in linear time.
 
     Args:
-        low: (...) or (b,) whole numbers, or one int for all bags; None for no bound.
-        high: (...) or (b,) whole numbers, or one int for all bags; None for no bound.
+        low: (...) or (b,) integers, or one int for all bags; None for no bound.
+        high: (...) or (b,) integers, or one int for all bags; None for no bound.
 
     Examples:
         >>> import torch, kofn
@@ -68,7 +68,7 @@ class AtLeast(Between):
     """So many or more are positive: -log P(S >= low), in linear time; a closed form for ``AtLeast(1)``.
 
     Args:
-        low: (...) or (b,) whole numbers, or one int for all bags.
+        low: (...) or (b,) integers, or one int for all bags.
 
     Examples:
         >>> import torch, kofn
@@ -84,7 +84,7 @@ class AtMost(Between):
     """So many or fewer are positive: -log P(S <= high), in linear time.
 
     Args:
-        high: (...) or (b,) whole numbers, or one int for all bags.
+        high: (...) or (b,) integers, or one int for all bags.
 
     Examples:
         >>> import torch, kofn

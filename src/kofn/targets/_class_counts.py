@@ -23,7 +23,7 @@ class ClassCounts(ClassTarget):
     """So many are of each class, jointly: -log P(K_1 = k_1, ..., K_C = k_C); exact, at the cost of `joint_cells`.
 
     Args:
-        counts: (..., C) or (b, C) whole numbers that sum to the bag's size, or (C,) for all bags.
+        counts: (..., C) or (b, C) integers that sum to the bag's size, or (C,) for all bags.
         budget: largest `kofn.classes.joint_cells` of a bag that is computed.
 
     Examples:
@@ -65,8 +65,8 @@ class MarginalClassCounts(ClassTarget):
     is not known are left out of the sum.
 
     Args:
-        counts: (..., C) or (b, C), or (C,) for all bags: whole numbers of an integer dtype with -1 for a count that is
-            not known, or floating point whole numbers with NaN for it.
+        counts: (..., C) or (b, C), or (C,) for all bags: of an integer dtype, with -1 for a count that is
+            not known, or of a floating point dtype with integer values, and NaN for it.
 
     Examples:
         >>> import torch, kofn
@@ -93,12 +93,12 @@ class MarginalClassCounts(ClassTarget):
 
 
 def _unknown_is_negative(counts: Tensor) -> Tensor:
-    """Require whole numbers, with -1 or NaN for unknown: int64, -1 for unknown."""
+    """Require integers, with -1 or NaN for unknown: int64, -1 for unknown."""
     counts = _require.tensor("counts", counts)
     if counts.is_floating_point():
         known = ~counts.isnan()
         if not _require.holds(~known | (counts == counts.round()) & counts.isfinite()):
-            raise ValueError("`counts` must be whole numbers, or NaN where unknown; round proportions to counts first.")
+            raise ValueError("`counts` must be integers, or NaN where unknown; round proportions to counts first.")
         counts = torch.where(known, counts, -1.0).long()
     if not _require.holds(counts >= -1):
         raise ValueError(f"`counts` must be at least 0, or -1 where unknown; got {int(counts.min())}.")

@@ -1,4 +1,4 @@
-"""The noise of counts that are released whole."""
+"""Noise on the integers, for released counts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class DiscreteLaplace:
-    """Log-pmf of the discrete Laplace law, or two-sided geometric: the noise of the geometric mechanism.
+    """Log-pmf of the discrete Laplace distribution, or two-sided geometric: the noise of the geometric mechanism.
 
-        P(noise = d) = tanh(1 / (2 scale)) exp(-|d| / scale),  d whole.
+        P(noise = d) = tanh(1 / (2 scale)) exp(-|d| / scale),  d an integer.
 
     A count released with privacy epsilon has scale = 1 / epsilon.
 

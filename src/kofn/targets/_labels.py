@@ -1,4 +1,4 @@
-"""From the label of a bag to the target that it is: what a label may be is known here, and errors name the bag."""
+"""From the label of a bag to its target: what a label may be is checked here, and errors name the bag."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def from_proportions(
     rounding: Rounding = "error",
     names: Sequence[Any] | None = None,
 ) -> Exactly | Spread:
-    """The target that a bag's proportion of positives is.
+    """The target for a bag's proportion of positives.
 
     Args:
         proportions: (...) or (b,) from 0 to 1, or one number for all bags.
-        sizes: (...) or (b,) sizes of the bags, whole numbers, or one int.
-        rounding: what to do with a proportion that is no whole count of its bag: "error" raises, "nearest" takes the
-            nearest count, "spread" shares it between the two neighbouring counts (`Spread`).
+        sizes: (...) or (b,) sizes of the bags, integers, or one int.
+        rounding: what to do with a proportion that is not an integer count of its bag: "error" raises, "nearest" takes
+            the nearest count, "spread" shares it between the two neighbouring counts (`Spread`).
         names: of the bags, for errors; by default their positions.
 
     Returns:
         `Exactly` the counts, or `Spread` over their neighbours.
 
     Raises:
-        ValueError: proportions outside [0, 1], or not whole with rounding="error".
+        ValueError: proportions outside [0, 1], or not an integer count with rounding="error".
 
     Examples:
         >>> import torch, kofn
@@ -51,11 +51,11 @@ def from_proportions(
         bag = _first(exact != exact.round())
         if bag is not None:
             raise ValueError(
-                f"a proportion must be a whole count of its bag: {_named(bag, names)} has {_at(sizes, bag):g} "
-                f"instances and the proportion {_at(proportions, bag):g}, which would be {_at(exact, bag):g} "
-                f"positives. Are instances of the bag missing? A cut file, a filter or a split leaves half a bag with "
-                f"the proportion of the whole: keep bags whole (GroupKFold). Only if proportions were rounded when "
-                f"published, say `rounding='nearest'` or `rounding='spread'`."
+                f"a proportion times the size of its bag must be an integer: {_named(bag, names)} has "
+                f"{_at(sizes, bag):g} instances and the proportion {_at(proportions, bag):g}, which would be "
+                f"{_at(exact, bag):g} positives. Are instances of the bag missing? A cut file, a filter or a split "
+                f"leaves half a bag with the proportion of the whole: keep bags whole (GroupKFold). Only if proportions "
+                f"were rounded when published, say `rounding='nearest'` or `rounding='spread'`."
             )
     return Exactly(exact.round().long())
 
@@ -63,7 +63,7 @@ def from_proportions(
 def counts_of_proportions(
     proportions: Tensor | float, sizes: Tensor | int, *, noisy: bool = False, names: Sequence[Any] | None = None
 ) -> Tensor:
-    """The number of positives that a proportion of a bag is, float64: whole where it is whole but for rounding.
+    """The number of positives that a proportion of a bag means, float64; an integer where it is one up to rounding.
 
         count = proportion * size
 
@@ -72,7 +72,7 @@ def counts_of_proportions(
 
     Args:
         proportions: (...) or (b,) from 0 to 1, or one number for all bags.
-        sizes: (...) or (b,) sizes of the bags, whole numbers, or one int.
+        sizes: (...) or (b,) sizes of the bags, integers, or one int.
         noisy: whether noise was added to them, so that they may lie outside [0, 1].
         names: of the bags, for errors; by default their positions.
 
@@ -98,23 +98,23 @@ def counts_of_proportions(
     n = torch.as_tensor(sizes, device=shares.device)
     exact = shares * n
     nearest = exact.round()
-    # Clamped: of a bag so large that half a count could not be told apart, nothing would be wrong.
+    # Clamped: in a bag so large that half a count is below rounding, no proportion would be refused.
     slack = (torch.finfo(given.dtype if given.is_floating_point() else torch.float64).eps * n.double()).clamp(max=0.1)
     return torch.where((exact - nearest).abs() <= slack, nearest, exact)
 
 
 def from_counts(counts: Tensor, sizes: Tensor, *, names: Sequence[Any] | None = None) -> Exactly:
-    """The target that a bag's number of positives is: S = count.
+    """The target for a bag's number of positives: S = count.
 
-        0 <= count <= size, whole
+        0 <= count <= size, an integer
 
     Args:
-        counts: (b,) whole numbers, of any dtype.
+        counts: (b,) integer values, of any dtype.
         sizes: (b,) sizes of the bags.
         names: of the bags, for errors; by default their positions.
 
     Raises:
-        ValueError: a count that is not whole, below 0 or above the bag's size.
+        ValueError: a count that is not an integer, below 0 or above the bag's size.
 
     Examples:
         >>> import torch, kofn
@@ -124,24 +124,24 @@ def from_counts(counts: Tensor, sizes: Tensor, *, names: Sequence[Any] | None = 
     bag = _first((counts.double() != counts.double().round()) | (counts < 0) | (counts > sizes))
     if bag is not None:
         raise ValueError(
-            f"a count must be a whole number from 0 to the size of its bag: {_named(bag, names)} has "
+            f"a count must be an integer from 0 to the size of its bag: {_named(bag, names)} has "
             f"{_at(sizes, bag):g} instances and the count {_at(counts, bag):g}. {_cure(counts, sizes)}"
         )
     return Exactly(counts.long())
 
 
 def from_bounds(bounds: Tensor, sizes: Tensor, *, names: Sequence[Any] | None = None) -> Between:
-    """The target that bounds of a bag's number of positives are.
+    """The target for bounds of a bag's number of positives.
 
         low <= S <= high
 
     Args:
-        bounds: (b, 2) whole numbers, of any dtype: the smallest and the largest count, both included.
+        bounds: (b, 2) integer values, of any dtype: the smallest and the largest count, both included.
         sizes: (b,) sizes of the bags.
         names: of the bags, for errors; by default their positions.
 
     Raises:
-        ValueError: bounds that are not whole, in the wrong order, or that no count from 0 to the bag's size meets.
+        ValueError: bounds that are not integers, in the wrong order, or that no count from 0 to the bag's size meets.
 
     Examples:
         >>> import torch, kofn
@@ -155,20 +155,21 @@ def from_bounds(bounds: Tensor, sizes: Tensor, *, names: Sequence[Any] | None = 
     bag = _first((bounds.double() != bounds.double().round()).any(1) | (low > high) | (high < 0) | (low > sizes))
     if bag is not None:
         raise ValueError(
-            f"bounds must be whole counts, the lower one first, that a bag of that size can have: {_named(bag, names)} "
-            f"has {_at(sizes, bag):g} instances and the bounds {_at(low, bag):g} and {_at(high, bag):g}."
+            f"bounds must be integers, the lower one first, with a count between them that the bag can have: "
+            f"{_named(bag, names)} has {_at(sizes, bag):g} instances and the bounds {_at(low, bag):g} and "
+            f"{_at(high, bag):g}."
         )
     return Between(low.long(), high.long())
 
 
 def _cure(counts: Tensor, sizes: Tensor) -> str:
-    """What to do about counts that are not whole, or do not fit their bags."""
+    """What to do about counts that are not integers, or do not fit their bags."""
     if bool((counts > sizes).any()):
         return (
             "If a row stands for several instances, say how many: `copies`. Else check that counts and bags belong "
-            "together, and that no instances are missing; percentages are no counts."
+            "together, and that no instances are missing; percentages are not counts."
         )
-    return "Check that counts and bags belong together; proportions and percentages are no counts."
+    return "Check that counts and bags belong together; proportions and percentages are not counts."
 
 
 def _first(wrong: Tensor) -> int | None:

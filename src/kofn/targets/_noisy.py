@@ -22,11 +22,12 @@ class Noisy(Target):
         -log sum_s P(S = s) P(noise = observed - s).
 
     Args:
-        observed: (...) or (b,) published numbers, whole or not, or one number for all bags.
-        noise: a `torch.distributions` law on the real line (Normal, Laplace, ...), with a batch shape of one entry for
-            each bag if scales differ; or any elementwise function from differences observed - s (float64) to
-            log-probabilities, such as `kofn.targets.DiscreteLaplace`. Gradients reach its parameters, whose dtype is
-            the precision of a torch law. With a density the loss is that of a density and may be negative.
+        observed: (...) or (b,) published numbers, integers or not, or one number for all bags.
+        noise: a distribution of `torch.distributions` on the real line (Normal, Laplace, ...), with a batch shape of
+            one entry for each bag if scales differ; or any elementwise function from differences observed - s
+            (float64) to log-probabilities, such as `kofn.targets.DiscreteLaplace`. Gradients reach its parameters,
+            whose dtype is the precision of a torch distribution. With a density, the loss may
+            be negative.
 
     Examples:
         >>> import torch, kofn
@@ -59,16 +60,16 @@ def _require_noise(value: object) -> None:
     if isinstance(value, Distribution):
         if value.event_shape:
             raise ValueError(
-                f"`noise` must be a law of one number; its event shape is {tuple(value.event_shape)}. "
+                f"`noise` must be a distribution of one number; its event shape is {tuple(value.event_shape)}. "
                 f"A noise scale for each bag is a batch shape: Normal(0.0, scales)."
             )
         if value.support is not constraints.real:
             raise ValueError(
-                f"`noise` must be a law on all real numbers, because observed - s may be any of them; "
+                f"`noise` must be a distribution on all real numbers, because observed - s may be any of them; "
                 f"{type(value).__name__} is not. Pass its log-pmf as a function that is -inf outside its support."
             )
     elif not callable(value):
         raise TypeError(
-            f"`noise` must be a torch.distributions law or a function from differences to log-probabilities; "
+            f"`noise` must be a torch.distributions distribution or a function from differences to log-probabilities; "
             f"got {type(value).__name__}. For instance torch.distributions.Laplace(0.0, scale)."
         )

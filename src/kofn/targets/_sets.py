@@ -18,7 +18,7 @@ class OneOf(Target):
     """The count is one of a set: -log sum_{s in set} P(S = s), in time n^1.5.
 
     Args:
-        allowed: whole numbers: a list, a set or a tensor (k,) for all bags alike, a tensor (..., k) or (b, k) for each
+        allowed: integers: a list, a set or a tensor (k,) for all bags alike, a tensor (..., k) or (b, k) for each
             bag its own (fill up with -1: a count that no bag has adds nothing, nor does one that is named twice).
             Or a bool tensor of the shape of `kofn.log_count_distribution`, True at allowed counts.
 

@@ -1,4 +1,4 @@
-"""Counts that are no whole numbers."""
+"""Counts that are not integers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kofn.targets._target import Target
 
 @dataclass(frozen=True, eq=False)
 class Spread(Target):
-    """The count is a real number, such as 68.5: its mass is shared by the two whole numbers beside it.
+    """The count is a real number, such as 68.5: its mass is shared by the two nearest integers.
 
         KL(q || distribution of S), q(low) = 1 - share, q(low + 1) = share, low = floor(count), share = count - low
 
-    The mean of q is the count. In linear time. A whole count is `Exactly` it.
+    The mean of q is the count. In linear time. An integer count is `Exactly` it.
 
     Args:
         counts: (...) or (b,) real numbers from 0 to the bag's size, or one for all bags.

@@ -1,4 +1,4 @@
-"""What a target is: a statement about the counts of each bag, and how surprised a distribution is by it."""
+"""What a target is: a statement about the counts of each bag, and its negative log-likelihood."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Statement(Generic[Dist]):
     distribution: ClassVar[type[CountDistribution] | type[ClassCountDistribution]]
 
     def loss(self, dist: Dist) -> Tensor:
-        """How surprising the statement is: -log P(statement), one number for each bag.
+        """Negative log-likelihood of the statement, -log P(statement): one number for each bag.
 
         Args:
             dist: the distribution of the count of each bag.
