@@ -34,7 +34,7 @@ CASES = {
     "many categories": ("fit pu t.csv --label labelled --prior 0.5 --max-categories 9 -o m", "Leave it out"),
     "ambiguous label": (f"{FIT} --label some", "may be counts or proportions"),
     "three labels": (f"{FIT} --label low,high,count", "--label must name one column, or two"),
-    "bad noise": (f"{FIT} --label noisy --noise cauchy:1", "--noise must be a law and its scale"),
+    "bad noise": (f"{FIT} --label noisy --noise cauchy:1", "--noise must be a distribution and its scale"),
     "bad widths": (
         f"{FIT} --label count --learner network --set hidden=8,x",
         "--set hidden=8,x: hidden of network must be whole numbers separated by commas, or none for an empty list; got '8,x'. "

@@ -218,7 +218,7 @@ def test_categories_of_a_frame() -> None:
     ("options", "y", "message"),
     [
         ({}, TASK.counts[:-1], "an entry for each of the 600 rows"),
-        ({}, TASK.shares, "`y`: counts of classes must be whole numbers"),
+        ({}, TASK.shares, "`y`: counts of classes must be integers"),
         ({"label": "proportion"}, TASK.counts, "`y`: `proportions` must lie between 0 and 1; bag 0 has"),
         ({"noise": "laplace:1"}, TASK.counts, "must be a single column with noise='laplace:1'"),
         ({"rounding": "spread"}, TASK.counts, "must be a single column with rounding='spread'"),
@@ -235,7 +235,9 @@ def test_errors_of_class_labels(options: Any, y: Any, message: str) -> None:
 
 def test_rounded_proportions_of_classes() -> None:
     rounded = TASK.shares.round(2)
-    with pytest.raises(ValueError, match=r"`y`: proportions of classes must be whole counts of their bag: bag 0"):
+    with pytest.raises(
+        ValueError, match=r"`y`: proportions of classes times the size of the bag must be integers: bag 0"
+    ):
         model(label="proportion").fit(TASK.X, rounded, groups=TASK.groups)
     made = model(label="proportion", rounding="nearest").fit(TASK.X, rounded, groups=TASK.groups)
     exact = model(label="proportion").fit(TASK.X, TASK.shares, groups=TASK.groups)

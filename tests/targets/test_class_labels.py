@@ -78,9 +78,9 @@ def test_proportions_that_no_bag_has(shares: list[float], message: str) -> None:
         ([5.0, NAN, NAN], "bag 1 has 4 instances and the counts [5.0, nan, nan]"),
         (
             [0.5, 1.5, 2.0],
-            "must be whole numbers, 0 or more, and NaN where one is not known: bag 1 has [0.5, 1.5, 2.0]",
+            "must be integers, 0 or more, and NaN where one is not known: bag 1 has [0.5, 1.5, 2.0]",
         ),
-        ([-2.0, 3.0, 3.0], "must be whole numbers, 0 or more"),
+        ([-2.0, 3.0, 3.0], "must be integers, 0 or more"),
         ([NAN, NAN, NAN], "a bag must have some known count: bag 1 has none"),
     ],
 )

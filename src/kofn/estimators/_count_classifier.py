@@ -179,8 +179,8 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             warnings.warn(
                 f"this fit is no better than a model without features: the loss of held-out bags is "
                 f"{self.validation_loss_:.4g}, and {self.baselines_[NO_FEATURES]:.4g} if every instance has the base "
-                f"rate. Check that the features can distinguish the classes, that rows and bags belong together, and that "
-                f"there are enough bags; or try another learner.",
+                f"rate. Check that the features can distinguish the classes, that rows and bags belong together, and "
+                f"that there are enough bags; or try another learner.",
                 FitWarning,
                 stacklevel=3,
             )

@@ -28,7 +28,7 @@ def class_counts_of_proportions(
     Args:
         proportions: (b, C) from 0 to 1, with the sum 1 over the classes; NaN where one is not known.
         sizes: (b,) sizes of the bags.
-        rounding: what to do with proportions that are no whole counts of their bag: "error" raises, "nearest" rounds
+        rounding: what to do with proportions that are not integer counts of their bag: "error" raises, "nearest" rounds
             all down and gives what is left to the classes that lost most, so that they sum to the size.
         names: of the bags, for errors; by default their positions.
 
@@ -71,10 +71,10 @@ def class_counts_of_proportions(
         (exact != exact.round()).any(1),
         names,
         lambda bag: (
-            f"proportions of classes must be whole counts of their bag: {{bag}} has {int(sizes[bag])} instances and "
-            f"the proportions {proportions[bag].tolist()}, which would be {exact[bag].tolist()} of each class. If "
-            f"proportions were rounded when published, say rounding='nearest'; if a split cut the bag in two, keep "
-            f"bags whole (GroupKFold)."
+            f"proportions of classes times the size of the bag must be integers: {{bag}} has {int(sizes[bag])} "
+            f"instances and the proportions {proportions[bag].tolist()}, which would be {exact[bag].tolist()} of each "
+            f"class. If a cut file, a filter or a split left a part of the bag, keep bags whole (GroupKFold). Only if "
+            f"proportions were rounded when published, say rounding='nearest'."
         ),
     )
     return require_class_counts(torch.where(known, exact.round().long(), UNKNOWN), sizes, names=names)
@@ -86,7 +86,7 @@ def require_class_counts(counts: Tensor, sizes: Tensor, *, names: Sequence[Any] 
         k_c >= 0,  sum_c k_c = size
 
     Args:
-        counts: (b, C) whole numbers of any dtype, NaN or -1 where one is not known.
+        counts: (b, C) integer values of any dtype, NaN or -1 where one is not known.
         sizes: (b,) sizes of the bags.
         names: of the bags, for errors; by default their positions.
 
@@ -95,7 +95,7 @@ def require_class_counts(counts: Tensor, sizes: Tensor, *, names: Sequence[Any] 
         ones fill, all others are 0.
 
     Raises:
-        ValueError: counts that are not whole, negative, or do not sum to the bag's size; a bag of which none is known.
+        ValueError: counts that are not integers, are negative, or do not sum to the bag's size; a bag without any.
 
     Examples:
         >>> import torch, kofn
@@ -112,7 +112,7 @@ def require_class_counts(counts: Tensor, sizes: Tensor, *, names: Sequence[Any] 
         ((values != values.round()) | (known & (values < 0))).any(1),
         names,
         lambda bag: (
-            f"counts of classes must be whole numbers, 0 or more, and NaN where one is not known: {{bag}} has "
+            f"counts of classes must be integers, 0 or more, and NaN where one is not known: {{bag}} has "
             f"{values[bag].tolist()}. Proportions go with label='proportion'."
         ),
     )

@@ -54,8 +54,8 @@ def from_proportions(
                 f"a proportion times the size of its bag must be an integer: {_named(bag, names)} has "
                 f"{_at(sizes, bag):g} instances and the proportion {_at(proportions, bag):g}, which would be "
                 f"{_at(exact, bag):g} positives. Are instances of the bag missing? A cut file, a filter or a split "
-                f"leaves half a bag with the proportion of the whole: keep bags whole (GroupKFold). Only if proportions "
-                f"were rounded when published, say `rounding='nearest'` or `rounding='spread'`."
+                f"leaves half a bag with the proportion of the whole: keep bags whole (GroupKFold). Only if "
+                f"proportions were rounded when published, say `rounding='nearest'` or `rounding='spread'`."
             )
     return Exactly(exact.round().long())
 
