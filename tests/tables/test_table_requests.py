@@ -15,9 +15,11 @@ from typer.testing import CliRunner
 
 from kofn.cli import app
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
-from kofn.learners import Linear, Network, Trees
+from kofn.learners import Linear, Network
 from kofn.report import render
 from kofn.tables import (
+    Columns,
+    TableFile,
     TableModel,
     TableWarning,
     cross_validate_table,
@@ -328,15 +330,15 @@ def test_no_name_at_all(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_thousands_of_columns(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(8, 4000)), columns=[f"c{i}" for i in range(4000)])
-    frame["bag"], frame["count"] = np.repeat(np.arange(4), 2), np.repeat([1, 0, 1, 2], 2)
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    start = time.monotonic()
-    estimator = LLPClassifier(Trees(rounds=2), random_state=0)
-    model = fit_table(tmp_path / "t.csv", estimator, bag="bag", label="count")
-    predict_rows(model, tmp_path / "t.csv", tmp_path / "o.csv")
-    assert time.monotonic() - start < 20  # 2 s alone on this machine; a column at a time it was minutes
+    """Looked up, learned and encoded in 0.3 s of this machine; a column at a time, and from a list, it was 7 s."""
+    names = [f"c{i}" for i in range(20_000)]
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(8, len(names))), columns=names)
+    (tmp_path / "t.csv").write_text(",".join(names) + "\n")
+    start = time.process_time()
+    TableFile(tmp_path / "t.csv").require_columns(*names)
+    encoded = Columns().learn(frame)(frame)
+    assert time.process_time() - start < 2.5
+    np.testing.assert_array_equal(encoded, frame.to_numpy(np.float32))
 
 
 def test_unseen_categories_are_a_warning_in_python(tmp_path: Path) -> None:

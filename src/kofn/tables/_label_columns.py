@@ -199,7 +199,9 @@ def _to_numbers(values: Any) -> NDArray[np.float64]:
 
 def _format_value(value: Any) -> str:
     pandas = _require.package("pandas", extra="train")
-    return "no value" if pandas.isna(value) else repr(value) if isinstance(value, str) else f"{value}"
+    if pandas.api.types.is_scalar(value) and pandas.isna(value):  # of a list it would be asked of each entry
+        return "no value"
+    return repr(value) if isinstance(value, str) else f"{value}"
 
 
 def _format_labels(values: list[Any]) -> str:
