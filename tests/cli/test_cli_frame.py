@@ -191,3 +191,27 @@ def test_a_command_that_is_terminated_while_it_writes_leaves_nothing(tmp_path: P
     )
     assert (found.returncode, found.stderr) == (128 + signal.SIGTERM, "kofn: terminated.\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@posix
+def test_commands_in_errors_are_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is run by a shell as it is told, and must do no more than it says."""
+    monkeypatch.chdir(tmp_path)
+    name = "a b;touch PWNED;'$(touch PWNED)\".csv"
+    frame = table_data.make_table()[["bag", "x", "count"]]
+    said = ["--bag", "bag", "--label", "count", "--set", "rounds=2", "-o", "m"]
+    for content, start, end in (
+        (frame.to_csv(index=False, sep=";", decimal=","), "python -c ", " (leave decimal"),
+        (frame.to_csv(index=False).replace("b000", "b\udce400"), "iconv ", "\n"),
+    ):
+        Path(name).write_bytes(content.encode(errors="surrogateescape"))
+        found = kofn("fit", "llp", name, *said)
+        assert found.exit_code == 2
+        at = found.stderr.index(start)
+        command = found.stderr[at : found.stderr.index(end, at)].replace("python -c", f"{sys.executable} -c")
+        subprocess.run(["bash", "-c", command], check=True, timeout=120)
+        assert kofn("fit", "llp", "converted.csv", *said).exit_code == 0
+        assert sorted(os.listdir()) == [name, "converted.csv", "m"]
+        os.unlink("converted.csv")
+        os.unlink("m")

@@ -69,7 +69,7 @@ def test_missing_file_names_a_similar_one(tmp_path: Path) -> None:
         ("t.parquet", b"not parquet at all", "cannot be read as Parquet"),
         ("t.csv.gz", b"not gzip", "cannot be read as CSV"),
         ("t.csv", b"\xff\xfe\x00a\n", "must be text in UTF-8; byte 0 is not.*iconv -f WINDOWS-1252 -t UTF-8 .*t.csv"),
-        ("t.csv", b"bag;x\na;1,5\n", r"fields with ';' between them.*sep=';', decimal=','"),
+        ("t.csv", b"bag;x\na;1,5\n", r"fields with ';' between them.*sep=.;., decimal=.,."),
         ("t.csv", b"bag\tx\na\t1.5\n", r"fields with '\\t' between them"),
         ("t.xlsx", b"x", "must end in .csv"),
         ("t.parquet.gz", b"x", "must end in .csv"),

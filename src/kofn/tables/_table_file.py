@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import difflib
 import gzip
+import json
 import os
+import shlex
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -58,10 +60,11 @@ class TableFile:
             raise TableError(f"{self.path} has two columns named {twice[0]!r}. Rename one of them.")
         other = next((sign for sign in ";\t|" if self.separator == "," and sign in "".join(self.columns[:1])), None)
         if other is not None and len(self.columns) == 1:
+            read = f'pandas.read_csv({_literal(str(self.path))}, sep={_literal(other)}, decimal=",")'
+            script = f'import pandas; {read}.to_csv("converted.csv", index=False)'
             raise TableError(
                 f"{self.path} has fields with {other!r} between them; a .csv has commas. Convert it once: python -c "
-                f"\"import pandas; pandas.read_csv('{self.path}', sep={other!r}, decimal=',').to_csv('converted.csv', "
-                f'index=False)" (leave decimal out if numbers have a point).'
+                f"{shlex.quote(script)} (leave decimal out if numbers have a point)."
             )
 
     def require_columns(self, *names: str) -> None:
@@ -176,17 +179,22 @@ class TableFile:
                 raise TableError(f"{self.path} cannot be read as Parquet: {error}. Check the file.") from error
             raise TableError(
                 f"{self.path} must be text in UTF-8; byte {error.start} is not. Convert it once, of a Windows program "
-                f"most likely so: iconv -f WINDOWS-1252 -t UTF-8 {self.path} > converted.csv"
+                f"most likely so: iconv -f WINDOWS-1252 -t UTF-8 {shlex.quote(str(self.path))} > converted.csv"
             ) from None
         except (EOFError, zlib.error) as error:
             raise TableError(
                 f"{self.path} is cut off or damaged: {error}. Copy or download it again, and test it: gzip -t "
-                f"{self.path}"
+                f"{shlex.quote(str(self.path))}"
             ) from error
         except Exception as error:
             kind = "Parquet" if self.separator is None else "CSV"
             reason = " ".join(str(error).split()).rstrip(".")
             raise TableError(f"{self.path} cannot be read as {kind}: {reason}. Check the file.") from error
+
+
+def _literal(text: str) -> str:
+    """A text as Python writes it, in the quotation marks that a shell leaves alone between its own."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _all_numbers(frame: Any, columns: Sequence[str]) -> None:
