@@ -55,7 +55,7 @@ def report_of(
     Raises:
         sklearn.exceptions.NotFittedError: the estimator is not fitted.
         TypeError: no estimator of kofn.
-        ValueError: arrays of other lengths; labels as for `fit`.
+        ValueError: arrays of other lengths; labels as for `fit`; an estimator of several classes.
 
     Examples:
         >>> import numpy as np, kofn
@@ -72,6 +72,11 @@ def report_of(
     """
     task = _task_of(estimator)
     scores_of_rows = estimator.decision_function(X)
+    if len(estimator.classes_) > 2:
+        raise ValueError(
+            f"`estimator` must have two classes for a report; it has {len(estimator.classes_)}. Look at its "
+            f"predict_bag_proba and score instead."
+        )
     rows = len(scores_of_rows)
     labels = _column("y", y, rows)
     positive = None if truth is None else is_positive(_column("truth", truth, rows), estimator.classes_)
