@@ -46,7 +46,9 @@ class ClassTable:
         names = np.array(y.columns.tolist()) if hasattr(y, "columns") else np.arange(values.shape[1])
         if len(np.unique(names)) < len(names):
             raise ValueError(f"`y` must have columns of different names, one for each class; got {names.tolist()}.")
-        if values.dtype.kind != "f":  # floating point keeps its precision, by which proportions are told from counts
+        if (
+            values.dtype.kind != "f"
+        ):  # floating point keeps its precision, by which proportions are distinguished from counts
             missing = {"na_value": np.nan} if hasattr(y, "iloc") else {}
             try:
                 values = y.to_numpy(np.float64, **missing) if missing else values.astype(np.float64)

@@ -53,7 +53,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Log-odds of each instance to be positive, (n, ...) to (n,). Positive ones are above 0.
 
-        Of several classes a score of each, (n, C): log-probabilities, but for a constant of the instance. An attention
+        For several classes a score of each, (n, C): log-probabilities, but for a constant of the instance. An attention
         model scores an instance as a bag of one.
         """
         check_is_fitted(self)
@@ -85,7 +85,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             copies: (n,) how many times each instance is in its bag; by default once.
 
         Returns:
-            (bags, largest bag + 1): P(S = k) in column k, 0 past a bag's size. Of several classes (bags, C, largest
+            (bags, largest bag + 1): P(S = k) in column k, 0 past a bag's size. For several classes (bags, C, largest
             bag + 1): P(K_c = k), of each class by itself.
         """
         each, bags = self._count_distributions(X, groups, copies)
@@ -100,7 +100,7 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def predict_bags(self, X: Any, groups: Any, copies: Any = None) -> Array:
         """The most probable number of positives in each bag, (bags,), in the order in which bags first appear.
 
-        Of several classes that of each class by itself, (bags, C); they need not sum to the bag's size.
+        For several classes that of each class by itself, (bags, C); they need not sum to the bag's size.
         """
         each, _ = self._count_distributions(X, groups, copies)
         modes = [dist.mode for dist in each]

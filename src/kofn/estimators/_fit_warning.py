@@ -1,4 +1,4 @@
-"""What is worth knowing of a fit that is no good."""
+"""The warning of a fit that has learned nothing from the features."""
 
 
 class FitWarning(UserWarning):

@@ -57,12 +57,12 @@ class LLPClassifier(CountClassifier):
             learner with its options, such as ``kofn.Trees(rounds=200)`` or ``kofn.EM(classifier)``, or a
             `torch.nn.Module`.
         loss: "count", -log P(S = count); "proportion", the cross-entropy of the mean; "mutual-contamination", LMMCM.
-            Of several classes "count" is "joint", -log P(all counts), where the sum over the bags of
+            For several classes "count" is "joint", -log P(all counts), where the sum over the bags of
             `kofn.classes.joint_cells` is at most ten million, and else "marginal", the sum over the classes of
             -log P(count of the class); either can be asked for. "proportion" and "transport"
             (`kofn.losses.transport_loss`) are baselines.
         label: what `y` says of a row's bag: its "proportion" of positives (or, without groups, the row's class), its
-            "count", or the "interval" (n, 2) in which its count lies, ends included. Of several classes, proportions
+            "count", or the "interval" (n, 2) in which its count lies, ends included. For several classes, proportions
             or counts of each, (n, C).
         rounding: for proportions that are not an integer count of their bag: "error", "nearest", or, for two
             classes, "spread" over the two nearest counts.
@@ -70,24 +70,24 @@ class LLPClassifier(CountClassifier):
             "discrete-laplace:SCALE", or any noise that `kofn.Noisy` takes. With it, `y` may be any number.
         progress: called while the learner learns, with what is being done, how many steps are done, of how many, and
             the losses.
-        random_state: int or `numpy.random.RandomState`; with an int two fits are identical. None takes a seed from
-            numpy's own stream, as in scikit-learn.
+        random_state: int or `numpy.random.RandomState`; with an int two fits are identical. None takes a random
+            seed from numpy's global stream, as in scikit-learn.
 
     Attributes:
         classes_: the two classes, of which the second is positive; of `y` with a column for each class, the names of
             the columns of a DataFrame, or 0 to C - 1.
         loss_: the loss that was minimised: "joint" or "marginal" where "count" is asked for of several classes.
-        fitted_: what the learner made.
-        fitted_learner_: the learner that made it, with its options, also where it was named by a word.
-        rate_: the base rate: the probability of a positive before anything is learned; of several classes (C,).
+        fitted_: the fitted model.
+        fitted_learner_: the learner that made it, with its options, also if it was given by name.
+        rate_: the base rate: the probability of a positive before anything is learned; for several classes (C,).
         history_: a dict for each step of the learner: its number (epoch, round or penalty), train_loss, val_loss.
         best_step_: the number of the step that was taken, counted from 1; None where nothing was held out.
-        held_out_: (k,) bags that were validated on, by the order in which they first appear.
+        held_out_: (k,) bags of the validation data, numbered in the order in which they first appear.
         held_out_logits_: (n,) or (n, C) logits of their instances by models that had not seen them, NaN elsewhere.
         validation_loss_: mean loss of these bags.
-        baselines_: mean losses of the same bags by a model without features, and by one of the means of bags.
-        feature_importances_: of trees.
-        network_: of a network.
+        baselines_: mean losses of the same bags: by a model without features, and by a regression on the means of bags.
+        feature_importances_: (features,) of trees: the share of each column in the gain of all splits.
+        network_: the trained module, if the learner is a network.
         n_features_in_: as in scikit-learn.
         feature_names_in_: as in scikit-learn, of a DataFrame.
 
@@ -146,7 +146,7 @@ class LLPClassifier(CountClassifier):
         Args:
             X: (n, features) numbers, NaN where a value is missing; a DataFrame, of which text and categories are taken
                 too; or (n, ...) for a network that takes more dimensions.
-            y: (n,) the label of each row's bag, the same on all rows of a bag; of several classes (n, C), a column for
+            y: (n,) the label of each row's bag, the same on all rows of a bag; for several classes (n, C), a column for
                 each, NaN where the number of one is not known.
             groups: (n,) the bag of each row, any hashable; None makes each row its own bag, and this ordinary
                 classification.
@@ -193,7 +193,7 @@ class LLPClassifier(CountClassifier):
         """Probability of each instance to be of each class, given what is known of its bag: P(y_i | label of the bag).
 
         The posterior of each instance given the label of its bag, once a model is trained. Of a bag whose count
-        is known the second column sums to that count; of several classes each column sums to the count of its
+        is known the second column sums to that count; for several classes each column sums to the count of its
         class, jointly with all others, for which all counts must be known.
 
         Args:
@@ -218,8 +218,8 @@ class LLPClassifier(CountClassifier):
     def score(self, X: Any, y: Any, groups: Any = None, copies: Any = None, *, sample_weight: Any = None) -> float:
         """Without groups the share of right classes; with groups the mean over bags of log P(label of the bag).
 
-        Of intervals and noisy counts the latter, with and without groups. Of several classes log P is that of the joint
-        or the marginal counts, as in training. Weights, (n,), are repeated on the rows of a bag, as labels are.
+        For intervals and noisy counts always the latter. For several classes log P is that of the joint or the marginal
+        counts, as in training. Weights, (n,), are repeated on the rows of a bag, as labels are.
         """
         rows = len(X)
         if groups is None and copies is None and self.label != "interval" and self.noise is None:
@@ -297,7 +297,7 @@ class LLPClassifier(CountClassifier):
         return table.names if classes is None else classes, counts, objective, counts.double()
 
     def _objective(self, count: Any, stated: Tensor) -> tuple[str, Any]:
-        """The name of the loss that is made small, and the loss."""
+        """The name of the loss that is minimised, and the loss."""
         if stated.dim() == 2 and self.label != "interval":
             return class_objective(self.loss, stated)
         if self.loss in ("joint", "marginal", "transport"):

@@ -60,7 +60,7 @@ MEASURES: Mapping[str, Measure] = {
     ),
     "interval_coverage": Measure(
         "Coverage of 90 % intervals",
-        "Share of bags whose count lies in the central 90\u00a0% interval; whole counts make it wider.",
+        "Share of bags whose count lies in the central 90\u00a0% interval; above 90\u00a0%, as counts are integers.",
         percent=True,
     ),
     "calibration_error": Measure(

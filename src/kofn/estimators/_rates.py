@@ -29,8 +29,8 @@ def count_rates(counts: Tensor, sizes: Tensor, weight: Tensor | None) -> tuple[f
 def _class_rates(counts: Tensor, sizes: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
     """Base rates (C,) of the classes, and about the proportions (b, C) of each bag, unknown ones filled in.
 
-    The rate of a class is its share of the bags that tell it; what is left is shared by classes that none tells. The
-    unknown classes of a bag share what the known ones leave, in the ratio of their rates.
+    The rate of a class is its share of the bags in which it is known; the rest is shared by classes that are never
+    known. The unknown classes of a bag share what the known ones leave, in the ratio of their rates.
 
     Examples:
         >>> import torch
@@ -41,11 +41,11 @@ def _class_rates(counts: Tensor, sizes: Tensor, weight: Tensor | None) -> tuple[
     known = counts >= 0
     n = (sizes if weight is None else sizes * weight).double().unsqueeze(1)
     shares = counts.clamp(min=0).double() / sizes.unsqueeze(1)
-    told = (known * n).sum(0)
-    rates = (shares * known * n).sum(0) / told.clamp(min=torch.finfo(torch.float64).tiny)
-    untold = told == 0
-    left = (1 - rates.sum()).clamp(min=0.0) / untold.sum().clamp(min=1)
-    rates = torch.where(untold, left, rates)
+    seen = (known * n).sum(0)
+    rates = (shares * known * n).sum(0) / seen.clamp(min=torch.finfo(torch.float64).tiny)
+    never_known = seen == 0
+    left = (1 - rates.sum()).clamp(min=0.0) / never_known.sum().clamp(min=1)
+    rates = torch.where(never_known, left, rates)
     # A rate that is 0 is only known to be near it.
     rates = rates.clamp(min=0.5 / float(sizes[n.flatten() > 0].sum()))
     rates = rates / rates.sum()

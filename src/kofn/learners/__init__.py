@@ -1,4 +1,4 @@
-"""Learners: what is fitted to a loss. Any of them goes with any task, since all it needs is the loss's gradient.
+"""Learners: models that minimise a loss. Any of them goes with any task, since all it needs is the loss's gradient.
 
 The parts of `Network` serve a training loop of your own: data sets and samplers of bags, a perceptron, attention.
 """

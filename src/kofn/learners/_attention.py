@@ -1,4 +1,4 @@
-"""Attention pooling: one logit a bag, from the embeddings of its instances."""
+"""Attention pooling: one logit for each bag, from the embeddings of its instances."""
 
 from __future__ import annotations
 

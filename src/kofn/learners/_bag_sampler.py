@@ -29,7 +29,7 @@ class StepSampler(Sampler[Draw]):
 
     Args:
         shuffle: a new order for each epoch.
-        seed: of the orders.
+        seed: random seed of the orders.
         processes: how many there are.
         process: which this is, from 0.
         accumulate: batches of a process in one step.

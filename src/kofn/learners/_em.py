@@ -27,7 +27,7 @@ class EM(Learner):
 
     Expectation: the posterior q_i = P(y_i = 1 | label of the bag) of each row, exact, from its logit and those
     of its bag. Maximisation: the classifier is fitted to each row twice, as positive with weight q and as negative with
-    weight 1 - q; of several classes, to each row as each of them with its posterior as weight. For likelihoods of
+    weight 1 - q; for several classes, to each row as each of them with its posterior as weight. For likelihoods of
     counts this never makes the training loss larger, if the classifier finds its optimum; for other losses the weights
     are those whose cross-entropy has the slope of the loss. Rounds end when held-out bags have not been better for a
     while, and the best round is kept.
@@ -38,9 +38,9 @@ class EM(Learner):
     Args:
         estimator: a classifier with `predict_proba` whose `fit` takes `sample_weight`, or a pipeline that ends in one;
             it is cloned.
-        rounds: at most so many.
-        patience: rounds without a better held-out loss after which it ends.
-        validation_fraction: part of the bags to hold out; 0 runs all rounds.
+        rounds: maximum number of rounds.
+        patience: number of rounds without a better held-out loss after which the fit ends.
+        validation_fraction: fraction of the bags to hold out, on which the best round is chosen; 0 runs all rounds.
 
     Examples:
         >>> import numpy as np, kofn

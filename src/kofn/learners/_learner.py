@@ -58,7 +58,7 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
 
         Args:
             problem: what a task makes of its labels.
-            seed: of all that is random; the same seed gives the same model.
+            seed: random seed; the same seed gives the same model.
             progress: called every now and then.
 
         Raises:

@@ -26,7 +26,7 @@ UNCHOSEN = 1e-2  # penalty, where there are too few bags to choose it on
 
 
 class Linear(Learner):
-    """Logistic regression, logit = w x + b, of several classes multinomial, with a penalty chosen on held-out bags.
+    """Logistic regression, logit = w x + b, for several classes multinomial, with a penalty chosen on held-out bags.
 
         loss of the bags / number of instances + l2 / 2 |w|^2,
 

@@ -44,7 +44,7 @@ class Network(Learner):
 
     Args:
         module: "mlp", a `torch.nn.Module` (copied), or a factory of one, called with the
-            number of features (of images: of channels) if it takes an argument. Of several classes it gives a
+            number of features (of images: of channels) if it takes an argument. For several classes it gives a
             logit for each of them.
         hidden: widths of the hidden layers of "mlp".
         dropout: dropout probability of "mlp".

@@ -1,7 +1,7 @@
 """What training minimises: from the logits of a batch and the labels of its bags to one loss for each bag.
 
-An objective is any callable from (logits, labels, offsets) to one loss a bag, whose mean is the batch's loss. These are
-the losses of `kofn.losses` in that shape, as small frozen dataclasses, so that they travel to other processes.
+An objective is any callable from (logits, labels, offsets) to one loss for each bag, whose mean is the batch's loss.
+These are the losses of `kofn.losses` in that shape, as small frozen dataclasses, so that they travel to other processes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PULossName = Literal["count", "expectation", "upu", "nnpu", "cvir"]
 
 
 class Objective(Protocol):
-    """From logits and labels of bags to losses whose mean is to become small.
+    """From logits and labels of bags to losses whose mean is minimised.
 
     Attributes:
         unit: what one loss is about: a "bag", as a likelihood is, or an "instance", as a mean over instances is, whose

@@ -65,7 +65,7 @@ def ends_in_logit(network: nn.Module) -> TypeGuard[nn.Sequential]:
 
 
 def start_at_rate(network: nn.Sequential, rate: float | Tensor) -> nn.Sequential:
-    """Let a new network begin at a base rate: its last bias becomes logit(rate), of several classes log(rate).
+    """Let a new network begin at a base rate: its last bias becomes logit(rate), for several classes log(rate).
 
     A new network says about one half of every instance, so that a bag of n has a positive one with probability
     1 - 2^-n: at n = 100 nothing is left of the gradient of a positive bag, and training first spends its steps on

@@ -21,7 +21,7 @@ class StoppingRule(Protocol):
         """Sums over a batch, (k,) float64."""
 
     def criterion(self, loss: float, sums: Tensor) -> float:
-        """The number to make small, from the mean validation loss and the sums over all batches."""
+        """The number to minimise, from the mean validation loss and the sums over all batches."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class ByLoss:
 
 @dataclass(frozen=True)
 class ByLossAndError:
-    """The validation loss plus the share of bags that are taken for the other kind, as attention models are stopped.
+    """The validation loss plus the share of misclassified bags, as attention models are stopped.
 
-    For networks that give one logit a bag (Ilse, Tomczak, Welling 2018).
+    For networks that give one logit for each bag (Ilse, Tomczak, Welling 2018).
 
     Examples:
         >>> import torch
@@ -70,7 +70,7 @@ class ByLossAndError:
 class ByPrior:
     """For PU learning: how far the number of unlabelled instances taken for positive is from what the mixture says.
 
-    In whole instances, so that ties happen; the validation loss breaks them:
+    It counts instances, so that ties happen; the validation loss breaks them:
 
         criterion = floor(|predicted positives - mixture * unlabelled| + 1/2) + 1/2 + loss / (2 + 2 |loss|),
 

@@ -8,7 +8,7 @@ is p (1 - p), and a step that makes the bound smaller makes the loss smaller.
 For any other loss with slope g_i, the row's target is q = p - g / w with the row's weight w, so that w (p - q) = g.
 Where q would leave [0, 1], it stays at the end and the weight grows until the slope is right again.
 
-Of several classes all this is true of each class c, with the softmax p_ic and the posterior q_ic; a row has one weight.
+For several classes this holds for each class c, with the softmax p_ic and the posterior q_ic; a row has one weight.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def surrogate(logits: Tensor, slope: Tensor, weight: Tensor) -> tuple[Tensor, Te
         weight: (n,) of rows, at least 0: how many of them there are.
 
     Returns:
-        Targets of the shape of the logits, of several classes with the sum 1 over them; weights (n,).
+        Targets of the shape of the logits, for several classes with the sum 1 over them; weights (n,).
 
     Examples:
         >>> import torch

@@ -27,7 +27,7 @@ SMALL = 1_000_000  # values in a table that one thread is done with sooner than 
 class Trees(Learner):
     """Gradient-boosted decision trees (LightGBM), with the number of rounds chosen on held-out bags.
 
-    Each round fits a tree, of several classes one for each of them, to the gradient of the loss and to the curvature
+    Each round fits a tree, for several classes one for each of them, to the gradient of the loss and to the curvature
     p (1 - p) of its EM bound (`boosting_objective`), starting from the base rate. Missing values and categories are
     taken as they are; nothing needs to be scaled. Boosting with the number of rounds that is best on the left-out folds
     of bags, a tenth more for the larger data, is then run on all bags.
