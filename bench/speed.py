@@ -126,8 +126,8 @@ def all_counts(n: int) -> Runs:
     target = target.float()
     probs = torch.sigmoid(logits.detach().double())[0].numpy()
 
-    def divergence(law: Tensor) -> Tensor:
-        return torch.sum(target.exp() * (target - law))
+    def divergence(pmf: Tensor) -> Tensor:
+        return torch.sum(target.exp() * (target - pmf))
 
     return {
         "floor": backward(logits, lambda: logits.sum(1).mean()),

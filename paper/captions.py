@@ -61,8 +61,8 @@ CAPTIONS = {
     "small-data": "Few training bags: test AUC (of rounded predictions) with standard errors.",
     "test-bag": "A test bag and the predicted probability of each image to be a nine; images above one half are "
     "framed.",
-    "count-law": "MNIST17: the predicted distribution of the count, averaged over five test bags of 100 images, and "
-    "the binomial distribution.",
+    "count-distribution": "MNIST17: the predicted distribution of the count, averaged over five test bags of 100 "
+    "images, and the binomial distribution.",
 }
 LEGEND = (
     "Ours beside the published numbers. The sign compares them: = within one published spread, + above, - below; a "

@@ -113,8 +113,8 @@ def cells(table: str) -> list[Cell]:
         accuracy, auc = published.MIL_INSTANCE_ACCURACY, published.MIL_INSTANCE_AUC
         return _by_column(table, "bags", BAGS, accuracy=accuracy, auc_rounded=auc)
     if table == "mil-small":
-        keys = [(law, bags) for law in ("N(10,2)", "N(5,1)") for bags in FEW_BAGS]
-        settings = [{"data": "mnist", "setting": law, "bags": bags} for law, bags in keys]
+        keys = [(sizes, bags) for sizes in ("N(10,2)", "N(5,1)") for bags in FEW_BAGS]
+        settings = [{"data": "mnist", "setting": sizes, "bags": bags} for sizes, bags in keys]
         return [Cell(table, setting, method) for setting in settings for method in METHODS[table]]
     if table == "colon":
         return [
@@ -136,7 +136,12 @@ def cells(table: str) -> list[Cell]:
         ]
     if table == "classes":
         return _classes()
-    drawn = [("dynamic-programming", "CL"), ("test-bag", "CL"), ("count-law", "CL"), ("count-law", "CVIR")]
+    drawn = [
+        ("dynamic-programming", "CL"),
+        ("test-bag", "CL"),
+        ("count-distribution", "CL"),
+        ("count-distribution", "CVIR"),
+    ]
     return [Cell(table, {"figure": figure}, method) for figure, method in drawn]
 
 

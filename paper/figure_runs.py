@@ -21,15 +21,15 @@ BAGS, SIZE = 5, 100  # test bags whose distributions are averaged
 
 def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outcome:
     """The numbers of one figure."""
-    runners = {"dynamic-programming": example, "test-bag": nines_in_a_bag, "count-law": count_law}
+    runners = {"dynamic-programming": example, "test-bag": nines_in_a_bag, "count-distribution": count_distribution}
     return runners[cell["figure"]](recipe, seed)
 
 
 def example(recipe: Recipe, seed: int) -> Outcome:
     """P(S = s) of the first 0, 1, 2, 3 instances: a row each."""
     logits = torch.logit(torch.tensor(EXAMPLE, dtype=torch.float64))
-    laws = [log_count_distribution(logits[:n]).exp().tolist() for n in range(len(EXAMPLE) + 1)]
-    return Outcome({"probabilities": list(EXAMPLE), "laws": laws})
+    pmfs = [log_count_distribution(logits[:n]).exp().tolist() for n in range(len(EXAMPLE) + 1)]
+    return Outcome({"probabilities": list(EXAMPLE), "pmfs": pmfs})
 
 
 def nines_in_a_bag(recipe: Recipe, seed: int) -> Outcome:
@@ -49,11 +49,11 @@ def nines_in_a_bag(recipe: Recipe, seed: int) -> Outcome:
     return Outcome(shown, model.history_)
 
 
-def count_law(recipe: Recipe, seed: int) -> Outcome:
+def count_distribution(recipe: Recipe, seed: int) -> Outcome:
     """The mean over five test bags of 100 images of the distribution of the number of positives."""
     model, test, chosen, _ = pu_runs.fitted("mnist17", recipe, seed)
     bags = test.instances[chosen[: BAGS * SIZE]]
     logits = torch.from_numpy(model.decision_function(bags)).reshape(BAGS, SIZE)
-    law = log_count_distribution(logits).exp().mean(0)
-    found = {"law": law.tolist(), "positives": test.labels[chosen[: BAGS * SIZE]].reshape(BAGS, SIZE).sum(1).tolist()}
+    pmf = log_count_distribution(logits).exp().mean(0)
+    found = {"pmf": pmf.tolist(), "positives": test.labels[chosen[: BAGS * SIZE]].reshape(BAGS, SIZE).sum(1).tolist()}
     return Outcome(found, model.history_)

@@ -73,17 +73,17 @@ def dynamic_programming(pyplot: Any, results: Any, preset: str) -> Any:
     shown = _numbers_of(results, preset, "dynamic-programming").get("CL")
     if shown is None:
         return None
-    laws, probabilities = shown["laws"], shown["probabilities"]
+    pmfs, probabilities = shown["pmfs"], shown["probabilities"]
     figure, axes = pyplot.subplots(figsize=(5.5, 3.2))
-    table = np.full((len(laws), len(laws)), np.nan)
-    for row, law in enumerate(laws):
-        table[row, : len(law)] = law
-        for column, value in enumerate(law):
+    table = np.full((len(pmfs), len(pmfs)), np.nan)
+    for row, pmf in enumerate(pmfs):
+        table[row, : len(pmf)] = pmf
+        for column, value in enumerate(pmf):
             axes.text(column, row, f"{value:.3g}", ha="center", va="center", color="black" if value < 0.7 else "white")
     axes.imshow(table, cmap="Blues", vmin=0, vmax=1)
     names = ["no instance", *(f"+ p = {p:g}" for p in probabilities)]
-    axes.set_xticks(range(len(laws)), [f"S = {s}" for s in range(len(laws))])
-    axes.set_yticks(range(len(laws)), names)
+    axes.set_xticks(range(len(pmfs)), [f"S = {s}" for s in range(len(pmfs))])
+    axes.set_yticks(range(len(pmfs)), names)
     axes.set_title("The distribution of the count, instance by instance")
     return figure
 
@@ -94,13 +94,13 @@ def small_data(pyplot: Any, results: Any, preset: str) -> Any:
     if not rows:
         return None
     figure, panels = pyplot.subplots(1, 2, figsize=(9, 3.4), sharey=True)
-    for panel, law in zip(panels, ("N(10,2)", "N(5,1)"), strict=True):
+    for panel, sizes in zip(panels, ("N(10,2)", "N(5,1)"), strict=True):
         for method in METHODS["mil-small"]:
-            points = [r for r in rows if r.entry.cell["setting"] == law and r.entry.method == method]
+            points = [r for r in rows if r.entry.cell["setting"] == sizes and r.entry.method == method]
             spread = [0.0 if math.isnan(row.spread) else row.spread for row in points]
             where = [row.entry.cell["bags"] for row in points]
             panel.errorbar(where, [row.mean for row in points], spread, marker="o", capsize=3, label=method)
-        panel.set(title=f"bag sizes {law}", xlabel="training bags", xticks=FEW_BAGS)
+        panel.set(title=f"bag sizes {sizes}", xlabel="training bags", xticks=FEW_BAGS)
     panels[0].set_ylabel("bag AUC, rounded")
     panels[1].legend()
     return figure
@@ -125,18 +125,18 @@ def nines_in_a_bag(pyplot: Any, results: Any, preset: str) -> Any:
     return figure
 
 
-def count_law(pyplot: Any, results: Any, preset: str) -> Any:
+def count_distribution(pyplot: Any, results: Any, preset: str) -> Any:
     """The mean predicted distribution of the count of 100 test images of MNIST17 beside the binomial."""
-    shown = _numbers_of(results, preset, "count-law")
+    shown = _numbers_of(results, preset, "count-distribution")
     if not shown:
         return None
     figure, axes = pyplot.subplots(figsize=(5.5, 3.2))
-    size = len(next(iter(shown.values()))["law"]) - 1
+    size = len(next(iter(shown.values()))["pmf"]) - 1
     counts = np.arange(size + 1)
     binomial = [math.comb(size, int(k)) / 2**size for k in counts]
     axes.fill_between(counts, binomial, color=INK, alpha=0.35, linewidth=0, label=f"Binomial({size}, 1/2)")
     for method, numbers in sorted(shown.items()):
-        axes.plot(counts, numbers["law"], label=method)
+        axes.plot(counts, numbers["pmf"], label=method)
     axes.set(xlabel="positives among 100 test images", ylabel="probability", xlim=(20, 80))
     axes.legend()
     return figure
@@ -146,5 +146,5 @@ DRAWINGS: dict[str, Callable[[Any, Any, str], Any]] = {
     "dynamic-programming": dynamic_programming,
     "small-data": small_data,
     "test-bag": nines_in_a_bag,
-    "count-law": count_law,
+    "count-distribution": count_distribution,
 }

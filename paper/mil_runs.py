@@ -51,9 +51,9 @@ def fitted(cell: Mapping[str, Any], recipe: Recipe, seed: int) -> tuple[Any, MIL
     return MILClassifier(network, random_state=seed, **options).fit(X, y, groups=groups), test
 
 
-def draw(digits: Labelled, law: str, bags: int, generator: torch.Generator) -> MILTask:
+def draw(digits: Labelled, sizes: str, bags: int, generator: torch.Generator) -> MILTask:
     """Bags whose sizes are distributed as, for one, N(10,2), the second number being the standard deviation."""
-    mean, sd = (float(number) for number in re.findall(r"[\d.]+", law))
+    mean, sd = (float(number) for number in re.findall(r"[\d.]+", sizes))
     return datasets.make_mil_bags(
         digits.labels, target=TARGET, bags=bags, mean_size=mean, sd_size=sd, generator=generator
     )

@@ -44,7 +44,7 @@ def run_cell(run: Run) -> dict[str, Any]:
         >>> from paper.cells import Run
         >>> from paper.one_run import run_cell
         >>> record = run_cell(Run("figures", {"figure": "dynamic-programming"}, "CL", "fast", 0))
-        >>> [round(p, 3) for p in record["metrics"]["laws"][3]]  # of three instances with 0.1, 0.2, 0.3
+        >>> [round(p, 3) for p in record["metrics"]["pmfs"][3]]  # of three instances with 0.1, 0.2, 0.3
         [0.504, 0.398, 0.092, 0.006]
     """
     config = recipe(run.table, run.cell, run.method, run.preset)

@@ -189,6 +189,6 @@ def figure(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
     """What the figures show: a test bag of the MIL table's largest N(10,2), and MNIST17."""
     if cell["figure"] == "test-bag":
         return mil({"setting": "N(10,2)", "bags": 500}, method, preset)
-    if cell["figure"] == "count-law":
+    if cell["figure"] == "count-distribution":
         return pu({"data": "mnist17"}, method, preset)
     return {}

@@ -100,8 +100,8 @@ def ask(batch: Batch, engine: Engine) -> Truth:
         between = kofn.log_count_between(x, low, high, **where)
         slope, between_slope = (torch.autograd.grad(v, x, torch.ones_like(v))[0] for v in (value, between))
         x = x.detach()
-        law, posteriors = kofn.log_count_distribution(x, **where), kofn.count_posteriors(x, counts, **where)
-    answers = (value, slope, between, between_slope, law, posteriors)
+        pmf, posteriors = kofn.log_count_distribution(x, **where), kofn.count_posteriors(x, counts, **where)
+    answers = (value, slope, between, between_slope, pmf, posteriors)
     for answer in answers:
         if answer.dtype != x.dtype:
             raise TypeError(f"{batch.place}: an answer about {x.dtype} came in {answer.dtype}.")

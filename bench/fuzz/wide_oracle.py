@@ -39,7 +39,7 @@ class Wide(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """What is known of a bag: its law has n + 1 entries, gradients and posteriors n, the rest one."""
+    """What is known of a bag: its pmf has n + 1 entries, gradients and posteriors n, the rest one."""
 
     log_prob: Array
     gradient: Array
@@ -50,7 +50,7 @@ class Truth(NamedTuple):
 
 
 def truths(bags: list[Array], counts: Array, low: Array, high: Array) -> list[Truth]:
-    """Of bags of any sizes: log P(S = count), log P(low <= S <= high), gradients, posteriors and the law."""
+    """Of bags of any sizes: log P(S = count), log P(low <= S <= high), gradients, posteriors and the pmf."""
     sizes = np.array([len(bag) for bag in bags])
     found: dict[int, Truth] = {}
     for block in blocks(sizes):
@@ -91,9 +91,9 @@ def solve(logits: Array, counts: Array, low: Array, high: Array) -> Truth:
     for value, posterior in ((log_prob, posteriors), (log_between, between)):
         posterior[:, value == -np.inf] = prior[:, value == -np.inf]  # what cannot be says nothing of the labels
         slopes.append((posterior - prior).T)
-    law = ahead[-1].log() - log_total
+    pmf = ahead[-1].log() - log_total
     column = (log_prob - log_total)[:, None], (log_between - log_total)[:, None]
-    return Truth(column[0], slopes[0], column[1], slopes[1], law.T, posteriors.T)
+    return Truth(column[0], slopes[0], column[1], slopes[1], pmf.T, posteriors.T)
 
 
 def given(allowed: Array, ahead: list[Wide], no: Wide, yes: Wide) -> tuple[Array, Array]:

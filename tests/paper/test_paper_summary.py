@@ -115,8 +115,8 @@ def test_report(tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     put(tmp_path, "llp", ADULT, "CL", 0.8990, 0.8980)
     reproduce("figures", only="figure=dynamic-programming", results=tmp_path, progress=False)
-    law = Run("figures", {"figure": "count-law"}, "CL", "fast", 0)
-    records.write(tmp_path, law, record(law) | {"metrics": {"law": [0.01] * 101, "positives": [50] * 5}})
+    pmf = Run("figures", {"figure": "count-distribution"}, "CL", "fast", 0)
+    records.write(tmp_path, pmf, record(pmf) | {"metrics": {"pmf": [0.01] * 101, "positives": [50] * 5}})
     bag = Run("figures", {"figure": "test-bag"}, "CL", "fast", 0)
     pixels = base64.b64encode(zlib.compress(bytes(784 * 2))).decode()
     shown = {"images": pixels, "digits": [9, 1], "probabilities": [0.99, 1e-7]}
@@ -129,7 +129,7 @@ def test_report(tmp_path: Path) -> None:
         "dynamic-programming.svg",
         "small-data.svg",
         "test-bag.svg",
-        "count-law.svg",
+        "count-distribution.svg",
     }
     text, page = files[0].read_text(), files[1].read_text()
     assert "0.8985 ± 0.0007" in text
@@ -158,7 +158,7 @@ def test_a_damaged_file_is_told_before_anything_is_written(tmp_path: Path) -> No
 
 
 def test_the_papers_example() -> None:
-    laws = run_cell(Run("figures", {"figure": "dynamic-programming"}, "CL", "fast", 0))["metrics"]["laws"]
+    pmfs = run_cell(Run("figures", {"figure": "dynamic-programming"}, "CL", "fast", 0))["metrics"]["pmfs"]
     expected = [[1.0], [0.9, 0.1], [0.72, 0.26, 0.02], [0.504, 0.398, 0.092, 0.006]]
-    for law, wanted in zip(laws, expected, strict=True):
-        assert law == pytest.approx(wanted, rel=1e-12)
+    for pmf, wanted in zip(pmfs, expected, strict=True):
+        assert pmf == pytest.approx(wanted, rel=1e-12)

@@ -1,7 +1,8 @@
 """What training minimises: from the logits of a batch and the labels of its bags to one loss for each bag.
 
 An objective is any callable from (logits, labels, offsets) to one loss for each bag, whose mean is the batch's loss.
-These are the losses of `kofn.losses` in that shape, as small frozen dataclasses, so that they travel to other processes.
+These are the losses of `kofn.losses` in that shape, as small frozen dataclasses, so that they can be sent to other
+processes.
 """
 
 from __future__ import annotations
