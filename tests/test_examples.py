@@ -75,7 +75,7 @@ def test_a_census_closes_the_gap_and_a_wrong_one_does_not() -> None:
         assert gaps[name] < 0.1, name
 
 
-def test_algorithm_1_of_the_example_is_the_count_law() -> None:
+def test_algorithm_1_of_the_example_is_the_distribution_of_the_count() -> None:
     logits = torch.randn(60, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
     slow, fast = large_bag.algorithm_1(logits, 21), kofn.log_count_prob(logits, 21)
     torch.testing.assert_close(slow, fast)

@@ -52,7 +52,7 @@ def fits(learner: str | Learner = "network", *, seed: int = 0) -> Iterator[Calla
 
     Args:
         learner: as the estimators take it.
-        seed: of the tasks and of the fits.
+        seed: random seed of the tasks and of the fits.
     """
     for method, (losses, _) in METHODS.items():
         for task, loss in enumerate(losses):

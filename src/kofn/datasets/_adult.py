@@ -42,7 +42,7 @@ COLUMNS = {
 
 
 def load_adult(root: str | os.PathLike[str] | None = None, download: bool = True) -> Splits:
-    """Adult, 32561 rows to learn from and 16281 to score on, with 108 features; positive earns more than 50K.
+    """Adult, 32561 training and 16281 test rows with 108 features; positive is an income of more than 50K.
 
     All 14 columns are kept and no row is dropped. The six numeric ones stay as they are. The eight categorical ones
     become one column for each category that occurs in either file, "workclass=Private"; "?" is a category too.
@@ -51,7 +51,7 @@ def load_adult(root: str | os.PathLike[str] | None = None, download: bool = True
     Args:
         root: folder that holds ``adult/adult.data`` and ``adult/adult.test``, or these files themselves; by default
             $KOFN_DATA, then the user's cache.
-        download: fetch the files from UCI where they are not there.
+        download: download the files from UCI if they are missing.
 
     Returns:
         Splits of float32 (n, 108) instances.

@@ -1,4 +1,4 @@
-"""Small tasks from the data that scikit-learn brings: no file, no network, seconds to learn."""
+"""Small tasks from the data that scikit-learn brings: no file, no network, seconds to train."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ TRAIN_FRACTION = 0.75
 
 @dataclass(frozen=True, eq=False)
 class BundledTask(Generic[Task]):
-    """A task, the rows it speaks of and other rows to score on.
+    """A task, its rows, and other rows for testing.
 
     Attributes:
         train: rows of the task; its positions point here. Labels are the truth, for scoring only.
-        task: what may be learnt from.
+        task: bags and labels to train on.
         test: held-out rows with labels; none of them is in `train`.
         test_task: bags of held-out rows, made like those of the task, for multiple instance tasks; else None.
     """
@@ -52,13 +52,13 @@ def load_digits_task(task: Literal["llp", "mil", "pu"] = "llp", *, seed: int = 0
 
     Args:
         task: "llp", "mil" or "pu".
-        seed: decides everything that is random.
+        seed: random seed.
 
     Returns:
         Instances are float32 (n, 64) from 0 to 1.
 
     Raises:
-        ValueError: another word for the task.
+        ValueError: an unknown task.
 
     Examples:
         >>> from kofn.datasets import load_digits_task
@@ -104,14 +104,14 @@ def load_breast_cancer_task(task: Literal["llp", "pu"] = "llp", *, seed: int = 0
 
     Args:
         task: "llp" or "pu".
-        seed: decides everything that is random.
+        seed: random seed.
 
     Returns:
-        Instances are float32 (n, 30): each column is scaled to 0 to 1 by the range it has in the rows to learn from,
+        Instances are float32 (n, 30): each column is scaled to 0 to 1 by its range in the training rows,
         and held-out values beyond that range are set to its end.
 
     Raises:
-        ValueError: another word for the task.
+        ValueError: an unknown task.
 
     Examples:
         >>> from kofn.datasets import load_breast_cancer_task

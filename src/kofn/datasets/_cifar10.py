@@ -33,12 +33,12 @@ CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 
 
 def load_cifar10(root: str | os.PathLike[str] | None = None, download: bool = True) -> Splits:
-    """CIFAR-10, 50000 images of ten classes to learn from and 10000 to score on.
+    """CIFAR-10, 50000 training and 10000 test images of ten classes.
 
     Args:
         root: folder that holds ``cifar-10-batches-bin/data_batch_1.bin`` and so on (the binary version), or these
             files themselves; by default $KOFN_DATA, then the user's cache.
-        download: fetch the archive (170 MB) where they are not there.
+        download: download the archive (170 MB) if they are missing.
 
     Returns:
         Splits of uint8 (n, 3, 32, 32) images, planes red, green, blue.

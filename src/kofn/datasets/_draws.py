@@ -40,7 +40,7 @@ def shuffled(rows: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def random_integers(bound: int, *shape: int, generator: torch.Generator) -> Tensor:
-    """Integers from 0 to bound - 1, each as likely: floor(bound u). The bias, bound / 2^53, cannot be seen."""
+    """Integers from 0 to bound - 1, equally likely: floor(bound u). The bias, bound / 2^53, is negligible."""
     return (uniform(*shape, generator=generator) * bound).long()
 
 

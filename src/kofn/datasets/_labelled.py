@@ -1,4 +1,4 @@
-"""Instances with their true labels, from which tasks are made and on which they are scored."""
+"""Instances with their true labels, from which tasks are made, and by which predictions are scored."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ class Labelled:
 
 
 class Splits(NamedTuple):
-    """The parts that the publisher made.
+    """The publisher's training and test sets.
 
     Attributes:
-        train: to learn from.
-        test: to score on.
+        train: the training set.
+        test: the test set.
     """
 
     train: Labelled
@@ -98,7 +98,7 @@ def standardise(train: Labelled, *others: Labelled) -> tuple[Labelled, ...]:
 
         z = (x - mean_train) / sd_train, and 0 where sd_train = 0.
 
-    A column that is constant in the first set tells it nothing, so it is 0 in all sets.
+    A column that is constant in the first set carries no information, so it is 0 in all sets.
 
     Args:
         train: the set whose statistics are taken, floating point, at least one row.

@@ -30,7 +30,7 @@ def load_magic(root: str | os.PathLike[str] | None = None, download: bool = True
     Args:
         root: folder that holds ``magic/magic04.data``, or the file itself; by default $KOFN_DATA, then the user's
             cache.
-        download: fetch the file from UCI where it is not there.
+        download: download the file from UCI if it is missing.
 
     Returns:
         Float32 (19020, 10) instances, in the order of the file: all g, then all h.

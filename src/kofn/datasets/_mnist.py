@@ -31,12 +31,12 @@ SOURCE = Source(
 
 
 def load_mnist(root: str | os.PathLike[str] | None = None, download: bool = True) -> Splits:
-    """MNIST, 60000 images of digits to learn from and 10000 to score on.
+    """MNIST, 60000 training and 10000 test images of digits.
 
     Args:
         root: folder that holds ``MNIST/raw/train-images-idx3-ubyte.gz`` and so on (torchvision's layout), or these
             files themselves; by default $KOFN_DATA, then the user's cache.
-        download: fetch the files where they are not there.
+        download: download the files if they are missing.
 
     Returns:
         Splits of uint8 (n, 1, 28, 28) images, 0 black to 255 white; a label is its digit.

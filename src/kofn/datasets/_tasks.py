@@ -48,7 +48,7 @@ class MILTask:
     Attributes:
         bags: positions of rows; bags may share rows.
         bag_labels: (b,) int64, 1 where the bag has a positive instance.
-        instance_labels: (n,) int64 truth of every row, in a bag or not: 1 for the target class. For scoring only.
+        instance_labels: (n,) int64 true label of every row, in a bag or not: 1 for the target class. For scoring only.
     """
 
     bags: Bags
