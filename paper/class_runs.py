@@ -14,7 +14,7 @@ from kofn.datasets import Labelled, Splits
 from paper.outcome import Outcome
 from paper.recipes import Recipe, split_recipe
 
-INSTANCES = {"mnist": 16_384, "adult": 16_384}
+INSTANCES = {1: 16_384, 8: 16_384, 32: 16_384, 128: 32_768, 512: 49_152}  # by the size of the bags
 
 
 def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outcome:
@@ -41,7 +41,7 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
 def draw(train: Labelled, cell: Mapping[str, Any], seed: int) -> tuple[Any, Any, Any]:
     """Instances, the proportions of the classes in the bag of each, and its bag."""
     rng = np.random.default_rng(seed)
-    rows = rng.permutation(len(train))[: INSTANCES[cell["data"]]]
+    rows = rng.permutation(len(train))[: INSTANCES[cell["bag_size"]]]
     chosen = train.select(torch.from_numpy(rows))
     groups = np.arange(len(rows)) // cell["bag_size"]
     one_hot = np.eye(len(train.classes))[chosen.labels.numpy()]
