@@ -2,7 +2,7 @@
 
 A few hundred labelled people teach a classifier who qualifies. The labels come from past decisions, and those missed
 half of the qualified people of group B. Of 2000 unlabelled people of each group nobody knows who qualifies, but a
-census says how many of the group do. One line joins the two in a loop that is otherwise what it always was:
+census says how many of the group do. One line joins the two in an otherwise unchanged training loop:
 
     loss = cross_entropy(labelled) + WEIGHT * count_loss(logits of a whole group, statement)
 
@@ -11,7 +11,7 @@ WEIGHT makes it one likelihood: the cross-entropy is a mean over the labelled, t
 What may be stated:  Exactly(count);  Between(count - 40, count + 40), a census with a margin of two points;
 Distributed(Binomial(n, rate)), if the group is a sample of a population with this rate. For comparison: no statement,
 and the squared distance of the mean probability from the rate, what one would write by hand (times n, so that it is of
-the same size). The last row is a warning that comes with the paper: told a wrong census, the same line makes a fair
+the same size). The last row is a warning that comes with the paper: with a wrong census, the same line makes a fair
 classifier unfair. Here it says that no more of B qualify than the past decisions found.
 
 Measured on fresh people with true labels: accuracy in each group, and the gap between the positive rates of A and B.
@@ -85,9 +85,9 @@ def measure(seed: int, *, steps: int = STEPS) -> dict[str, list[float]]:
     runs = {name: (statement, counts) for name, statement in STATEMENTS.items()}
     runs["a wrong census"] = (STATEMENTS["Exactly"], wrong)
     results = {}
-    for name, (statement, told) in runs.items():
+    for name, (statement, stated) in runs.items():
         torch.manual_seed(seed)
-        network = train(x, y, groups, told, statement, steps)
+        network = train(x, y, groups, stated, statement, steps)
         with torch.no_grad():
             called = [(network(features) > 0).float() for features, _ in fresh]
         right = [float((guess == part[1]).float().mean()) for guess, part in zip(called, fresh, strict=True)]

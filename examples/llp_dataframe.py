@@ -5,7 +5,7 @@ is the share of yes. `LLPClassifier` learns from those shares how *people* vote:
 count), and `groups` says who belongs together.
 
 The voters are generated, so that the secret votes can be compared at the end. They depend on three columns, one of
-them in a bent way, and on the mood of the county, which no column shows. The same boosted trees learn from
+them nonlinearly, and on the mood of the county, which no column shows. The same boosted trees learn from
 
     every vote         ordinary classification: what could be reached
     the count          the count loss
@@ -54,8 +54,8 @@ def measure(seed: int, *, counties: int = COUNTIES) -> pd.DataFrame:
         "a soft label": kofn.LLPClassifier(rounding="spread", random_state=seed).fit(x, share),
     }
     guesses = {name: model.predict_proba(held[COLUMNS])[:, 1] for name, model in models.items()}
-    told = models["the count"].posterior_proba(held[COLUMNS], held["share"], groups=held["county"])
-    guesses["the count, then the result"] = told[:, 1]
+    posterior = models["the count"].posterior_proba(held[COLUMNS], held["share"], groups=held["county"])
+    guesses["the count, then the result"] = posterior[:, 1]
     truth = held["vote"]
     return pd.DataFrame(
         {name: {"AUC": roc_auc_score(truth, p), "log loss": log_loss(truth, p)} for name, p in guesses.items()}

@@ -74,8 +74,8 @@ def measure(scale: float, seed: int) -> dict[str, list[float]]:
     for name, target in kinds.items():
         weights = train(features, target)
         scores, truth = fresh @ weights, fresh_labels.double()
-        surprise = float(binary_cross_entropy_with_logits(scores, truth))
-        results[name] = [metrics.auc(truth, scores), surprise, float((weights - TRUE).norm())]
+        cross_entropy = float(binary_cross_entropy_with_logits(scores, truth))
+        results[name] = [metrics.auc(truth, scores), cross_entropy, float((weights - TRUE).norm())]
     return results
 
 

@@ -5,17 +5,17 @@ guess, swept from 0.2 to 0.9, and the truth of the generated data is 0.6. A smal
 `kofn.losses.pu_loss`: a bag of 100 unlabelled has Binomial(100, guess) positives, and the labelled ones are positive;
 or, in the column "by mean" (its accuracy), match="expectation": it has 100 * guess of them.
 
-Can the data tell? From above they can. Whatever the scores, the unlabelled that pass a threshold are at least the
-positives among them that do, so
+Do the data determine it? They give an upper bound. Whatever the scores, the unlabelled that pass a threshold
+are at least the positives among them that do, so
 
     mixture <= (share of unlabelled that pass t) / (share of labelled positives that pass t)    for every t.
 
 The smallest of these ratios on held-out data, over thresholds that 30 to 90 % of the positives pass, is the column
 "bound". (The smallest of several noisy ratios is a little too small.)
 
-From below they cannot. Let a third of what looks positive among the unlabelled be negatives that look exactly like
+They give no lower bound. Let a third of what looks positive among the unlabelled be negatives that look exactly like
 positives: then the mixture is 0.4, and *every number a learner sees is the same*. The column "if 0.4" scores the
-same models against that other truth. Only knowledge from outside tells the two worlds apart.
+same models against that other truth. Only outside knowledge can distinguish the two.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ def measure(guess: float, seed: int, *, steps: int = STEPS) -> list[float]:
     with torch.no_grad():
         known, x, by_mean = models[0](fresh_positive), models[0](fresh), models[1](fresh)
         loss = kofn.losses.pu_loss(known, x.reshape(-1, BAG), guess)
-    surprise, surprise_there = (float(binary_cross_entropy_with_logits(x, labels)) for labels in (truth, other))
+    log_loss, log_loss_there = (float(binary_cross_entropy_with_logits(x, labels)) for labels in (truth, other))
     right, right_by_mean = (metrics.accuracy(truth, scores) for scores in (x, by_mean))
     called = float((x > 0).float().mean())
-    return [right, called, surprise, float(loss), bound(known, x), surprise_there, right_by_mean]
+    return [right, called, log_loss, float(loss), bound(known, x), log_loss_there, right_by_mean]
 
 
 def draw(table: NDArray[np.float64], error: NDArray[np.float64]) -> None:
