@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ import table_data
 from typer.testing import CliRunner, Result
 
 from kofn.cli import app
+
+resource = pytest.importorskip("resource", reason="limits of POSIX")
 
 COLUMNS = ["--bag", "bag", "--label", "count", "--features", "x", "--set", "rounds=2"]
 
@@ -129,7 +130,6 @@ def test_a_second_fit_of_the_same_model_is_refused_and_the_first_is_not_disturbe
 
 @pytest.mark.slow
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="limits of POSIX")
 @pytest.mark.parametrize("learner", [COLUMNS, [*NETWORK, "--set", "epochs=3"]], ids=["saving", "checkpointing"])
 def test_a_full_disk_is_one_line_and_leaves_no_part(here: Path, learner: list[str]) -> None:
     said = ["fit", "llp", "t.csv", *learner, "-o", "new"]
