@@ -31,7 +31,7 @@ SEEDS, SHOWN = 4, 8
 
 
 def fit(data: BundledTask[MILTask], way: Way, seed: int) -> kofn.MILClassifier:
-    """A classifier of digits, from labels of bags: a network that stops by itself."""
+    """A classifier of digits, from labels of bags: a network with early stopping."""
     x, y, groups = data.task.rows(data.train.instances)
     return kofn.MILClassifier("network", loss=way, random_state=seed).fit(x, y, groups=groups)
 

@@ -135,7 +135,7 @@ def test_a_truncated_checkpoint_is_named_with_its_cure(tmp_path: Path, part: flo
     data = path.read_bytes()
     cut = data[: int(part * len(data)) if isinstance(part, float) else part]
     path.write_bytes(cut)
-    with pytest.raises(ValueError, match=rf"`checkpoint` must be a whole checkpoint; .*Delete {path} to start anew"):
+    with pytest.raises(ValueError, match=rf"`checkpoint` must be a whole checkpoint; .*Delete {path} to start again"):
         resumable("llp", epochs=2, checkpoint=path)
     assert path.read_bytes() == cut
 

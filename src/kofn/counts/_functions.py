@@ -16,7 +16,7 @@ def log_count_prob(
 
         log P(S = s) = log sum_{y in {0,1}^n, |y| = s} prod_i sigmoid(x_i)^{y_i} sigmoid(-x_i)^{1 - y_i},
 
-    exact to rounding, in time and memory linear in n. Its gradient is a posterior less a prior:
+    exact to rounding, in time and memory linear in n. Its gradient is a posterior minus a prior:
 
         d log P(S = s) / d x_i = P(y_i = 1 | S = s) - sigmoid(x_i).
 

@@ -216,7 +216,7 @@ class LLPClassifier(CountClassifier):
         return (found if logits.dim() == 2 else torch.stack([1 - found, found], 1)).numpy()
 
     def score(self, X: Any, y: Any, groups: Any = None, copies: Any = None, *, sample_weight: Any = None) -> float:
-        """Without groups the share of right classes; with groups the mean over bags of log P(label of the bag).
+        """Without groups the accuracy of instances; with groups the mean over bags of log P(label of the bag).
 
         For intervals and noisy counts always the latter. For several classes log P is that of the joint or the marginal
         counts, as in training. Weights, (n,), are repeated on the rows of a bag, as labels are.

@@ -190,7 +190,7 @@ class MILClassifier(CountClassifier):
         return torch.stack([1 - positive, positive], 1).numpy()
 
     def score(self, X: Any, y: Any, groups: Any = None, *, sample_weight: Any = None) -> float:
-        """Share of right classes: of bags with groups, of instances without.
+        """Accuracy: of bags with groups, of instances without.
 
         Weights, (n,), are repeated on the rows of a bag, as labels are.
         """

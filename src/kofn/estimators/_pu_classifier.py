@@ -33,7 +33,7 @@ class PUClassifier(CountClassifier):
         bag_size: unlabelled instances in a bag, which has as many labelled positives. By default a 32nd of the
             unlabelled, at least 32 and at most 200. A network deals new bags each epoch.
         stopping: what makes a network's epoch the best: "loss", the validation loss; or "prior", the paper's rule, that
-            as many unlabelled validation instances are taken for positive as the mixture says, which an untrained
+            as many unlabelled validation instances are predicted positive as the mixture says, which an untrained
             network may fulfil by chance when they are few.
         progress: as in `LLPClassifier`.
         random_state: as in `LLPClassifier`.

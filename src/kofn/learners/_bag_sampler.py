@@ -1,7 +1,7 @@
 """Plans of epochs: which bags make which batch of which process.
 
 A sampler plans an epoch from its seed and the epoch's number alone, so that every process of a distributed run knows
-the whole plan and takes its part of each step, and a run that was cut off goes on as if nothing had happened.
+the whole plan and takes its part of each step, and an interrupted run continues as if nothing had happened.
 """
 
 from __future__ import annotations

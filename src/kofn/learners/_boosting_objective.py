@@ -17,7 +17,7 @@ BoostingObjective = Callable[[Any, Any], tuple[Floats, Floats]]
 
 
 def boosting_objective(loss: Callable[[Tensor], Tensor], *, weight: Tensor | None = None) -> BoostingObjective:
-    r"""The gradient and the curvature of a loss, as LightGBM and XGBoost ask for them.
+    r"""The gradient and the curvature of a loss: ``grad`` and ``hess`` of LightGBM and XGBoost.
 
     The gradient is the loss's own, by autograd: for a count loss p_i - P(y_i = 1 | label of the bag), exact. The
     curvature is w_i p_i (1 - p_i), that of the bound of expectation-maximisation which touches the loss there, so that

@@ -35,7 +35,7 @@ class Checkpoint:
         self.path, self.identity = Path(path), dict(identity)
 
     def exists(self) -> bool:
-        """Whether there is something to go on from."""
+        """Whether there is something to continue from."""
         return self.path.exists()
 
     def save(
@@ -71,7 +71,7 @@ class Checkpoint:
             model = read_model(self.path, kind=KIND)
         except ValueError as error:
             raise ValueError(
-                f"`checkpoint` must be a whole checkpoint; {error} Delete {self.path} to start anew."
+                f"`checkpoint` must be a whole checkpoint; {error} Delete {self.path} to start again."
             ) from None
         match model.facts:
             case {
@@ -83,7 +83,7 @@ class Checkpoint:
                 self._require_same_fit(before)
             case _:
                 raise ValueError(
-                    f"`checkpoint` must be a whole checkpoint; {self.path} is none. Delete it to start anew."
+                    f"`checkpoint` must be a whole checkpoint; {self.path} is none. Delete it to start again."
                 )
         network.load_state_dict(_under("network.", model.tensors))
         state: dict[int, dict[str, Any]] = {}
@@ -100,7 +100,7 @@ class Checkpoint:
             changed = ", ".join(f"{name} was {before.get(name)} and is {self.identity[name]}" for name in differ)
             raise ValueError(
                 f"`checkpoint` must be of the same fit; it is of another: {changed}. Choose another file, or delete "
-                f"the checkpoint to start anew."
+                f"the checkpoint to start again."
             )
 
 

@@ -32,8 +32,8 @@ class EM(Learner):
     are those whose cross-entropy has the slope of the loss. Rounds end when held-out bags have not been better for a
     while, and the best round is kept.
 
-    The classifier sees standardised columns without gaps, categories as columns of 0 and 1. One that learns its rows
-    by heart, such as a forest of deep trees, confirms its own first guess: limit it (``min_samples_leaf``).
+    The classifier sees standardised columns without gaps, categories as columns of 0 and 1. One that memorises
+    its rows, such as a forest of deep trees, confirms its own first guess: regularise it (``min_samples_leaf``).
 
     Args:
         estimator: a classifier with `predict_proba` whose `fit` takes `sample_weight`, or a pipeline that ends in one;

@@ -68,7 +68,7 @@ class ByLossAndError:
 
 @dataclass(frozen=True)
 class ByPrior:
-    """For PU learning: how far the number of unlabelled instances taken for positive is from what the mixture says.
+    """For PU learning: how far the number of unlabelled instances predicted positive is from what the mixture says.
 
     It counts instances, so that ties happen; the validation loss breaks them:
 

@@ -44,7 +44,7 @@ def auc(labels: _Values, scores: _Values) -> float:
 
 
 def accuracy(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float:
-    """Share of right predictions, (TP + TN) / n.
+    """Fraction of correct predictions, (TP + TN) / n.
 
     Args:
         labels: 0 and 1; a tensor, an array or a list of any shape.
@@ -66,7 +66,7 @@ def accuracy(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> flo
 
 
 def balanced_accuracy(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float:
-    """Mean of the shares of right predictions among the positives and among the negatives; both must be there.
+    """Mean of the accuracies on the positives and on the negatives, that is of the recalls; both must be there.
 
         (TP / (TP + FN) + TN / (TN + FP)) / 2
 
