@@ -67,7 +67,7 @@ class Network(Learner):
             large for memory.
         device: "cpu", "cuda", or "auto" for a GPU if there is one.
         precision: precision of the network: "float32" or "bfloat16" (autocast); the loss is computed in float64 inside.
-        checkpoint: file to write after each epoch, from which the same fit continues, bit for bit, if it was interrupted.
+        checkpoint: file to write after each epoch, from which the same fit, if interrupted, continues bit for bit.
         callback: called after each epoch with the network and the epoch's entry in the history.
 
     Started by ``torchrun``, all processes train one network: bags are shared out, and gradients are those of the whole
