@@ -16,8 +16,8 @@ from kofn.estimators._row_labels import Array, as_array
 from kofn.learners import CountObjective, Objective, ProportionObjective, TransportObjective
 from kofn.targets import ClassCounts, MarginalClassCounts, class_counts_of_proportions, require_class_counts
 
-#: `joint_cells` of all bags together up to which loss="count" is the joint one. A pass over so many takes some tenths
-#: of a second, and a fit makes hundreds.
+#: `joint_cells` of all bags together up to which loss="count" is the joint one. A pass over so many takes the native
+#: engine between a fortieth and a tenth of a second, and a fit makes hundreds.
 JOINT_CELLS = 10**7
 
 
