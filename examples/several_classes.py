@@ -7,11 +7,13 @@ are in each bag, and of no image which it is. The same linear model is trained b
     marginal:    -sum_c log P(count of digit c), exact, in linear time                        loss="marginal"
     proportion:  cross-entropy between the shares and the mean of the probabilities           loss="proportion"
 
-and, as what could be reached, on every label (bags of one). Prints the accuracy on images that were not trained on, over
-several seeds, which deal the bags anew. The picture shows it against the size of the bags.
+and, as what could be reached, on every label (bags of one). Prints the accuracy on images that were not trained on,
+over several seeds, which deal the bags anew. The picture shows it against the size of the bags.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +28,7 @@ JOINT = 8  # the largest bag whose ten counts are taken jointly
 LOSSES = {"joint": BLUE, "marginal": GREEN, "proportion": ORANGE}
 
 
-def measure(size: int, loss: str, seed: int) -> float:
+def measure(size: int, loss: Any, seed: int) -> float:
     """Accuracy on the images that were not trained on; bags of one tell every label."""
     images, digits = load_digits(return_X_y=True)
     order = np.random.default_rng(seed).permutation(len(digits))

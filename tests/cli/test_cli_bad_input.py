@@ -33,7 +33,7 @@ CASES = {
     "no features": ("fit llp t.csv --bag bag --label count --features x --drop x -o m", "no column to learn from"),
     "many categories": ("fit pu t.csv --label labelled --prior 0.5 --max-categories 9 -o m", "Leave it out"),
     "ambiguous label": (f"{FIT} --label some", "may be counts or proportions"),
-    "three labels": (f"{FIT} --label low,high,count", "--label must name one column, or two"),
+    "three labels": (f"{FIT} --label low,high,count", "counts of classes must sum to the size of their bag"),
     "bad noise": (f"{FIT} --label noisy --noise cauchy:1", "--noise must be a distribution and its scale"),
     "bad widths": (
         f"{FIT} --label count --learner network --set hidden=8,x",

@@ -100,7 +100,7 @@ def test_intervals() -> None:
         ([0, 0, 0], [0, 0, 1], {}, "has only 0, which may be counts or proportions"),
         (["a", "a", 0], [0, 0, 1], {}, "row 1 has 'a', which must be a number"),
         ([None, None, 0.0], [0, 0, 1], {}, "row 1 has no value"),
-        ([1, 1, 0], [0, 0, 1], {"kind": "interval"}, "`label` must name one column, or two"),
+        ([1, 1, 0], [0, 0, 1], {"kind": "interval"}, "`label` must name one column, two for an interval"),
     ],
     ids=[
         "two",

@@ -61,6 +61,18 @@ def show_measures(measures: Mapping[str, Any]) -> None:
     for name, about in MEASURES.items():
         if name in measures:
             _line(about.name, measures[name])
+    if "confusion" in measures:
+        _show_confusion(measures["confusion"])
+
+
+def _show_confusion(rows: Mapping[str, Mapping[str, int]]) -> None:
+    """A line for each true class, a column for each predicted one."""
+    width = max(10, *(len(name) + 2 for name in rows))
+    line()
+    line("True class, by predicted class")
+    line(" " * width + "".join(f"{name:>{width}}" for name in rows))
+    for name, row in rows.items():
+        line(f"{name:<{width}}" + "".join(f"{number:>{width},}" for number in row.values()))
 
 
 class FoldTable:
@@ -108,14 +120,16 @@ def _named(columns: list[str], kind: str) -> str:
 
 
 def _kind(task: str, estimator: Any) -> str:
-    return f"{task}, {type(estimator.fitted_learner_).__name__.lower()}, loss {estimator.loss}"
+    loss = getattr(estimator, "loss_", estimator.loss)
+    return f"{task}, {type(estimator.fitted_learner_).__name__.lower()}, loss {loss}"
 
 
 def _label_kind(model: Any) -> str:
     if model.task != "llp":
         return ""
     noise = f" with noise {model.estimator.noise}" if model.estimator.noise else ""
-    return f" ({model.estimator.label}{noise} of the bag)"
+    classes = "s of each class" if len(model.labels) > 1 and model.estimator.label != "interval" else ""
+    return f" ({model.estimator.label}{classes}{noise} of the bag)"
 
 
 def _show_losses(estimator: Any) -> None:

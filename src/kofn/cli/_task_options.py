@@ -18,12 +18,13 @@ class LLP:
     label: Annotated[
         str,
         options.text_option(
-            "COLUMN", "The proportion or the count of positive rows in the bag, or two columns LOW,HIGH."
+            "COLUMN",
+            "The proportion or the count of positive rows in the bag, two columns LOW,HIGH, or a column per class.",
         ),
     ]
     label_kind: Annotated[
-        Literal["proportion", "count", "interval"] | None,
-        typer.Option(help="The kind of label, where the values leave it open."),
+        Literal["proportion", "count", "interval", "classes"] | None,
+        typer.Option(help="The kind of label, where the values leave it open. With classes, a column per class."),
     ] = None
     copies: options.Copies = None
     noise: Annotated[
@@ -34,9 +35,10 @@ class LLP:
         Literal["error", "nearest", "spread"],
         typer.Option(help="What to do with a proportion that is not a whole count."),
     ] = "error"
-    loss: Annotated[Literal["count", "proportion", "mutual-contamination"], typer.Option(help="Training loss.")] = (
-        "count"
-    )
+    loss: Annotated[
+        Literal["count", "proportion", "mutual-contamination", "joint", "marginal", "transport"],
+        typer.Option(help="Training loss. The last three are losses of several classes."),
+    ] = "count"
 
     def columns(self) -> dict[str, Any]:
         """Arguments of `kofn.tables.fit_table`."""

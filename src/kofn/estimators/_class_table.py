@@ -35,11 +35,13 @@ class ClassTable:
 
     @classmethod
     def of(cls, y: Any) -> ClassTable | None:
-        """The table that labels are; None if they are a single column.
+        """The table that labels are, or that they are made of already; None if they are a single column.
 
         Raises:
             ValueError: columns that are no numbers, or two of one name.
         """
+        if isinstance(y, ClassTable):
+            return y
         values = np.asarray(as_array(y))
         if values.ndim != 2 or values.shape[1] < 2:
             return None
@@ -58,6 +60,12 @@ class ClassTable:
                     f"{values.flat[0]!r}."
                 ) from None
         return cls(names, values)
+
+    def __getitem__(self, rows: Any) -> ClassTable:
+        return ClassTable(self.names, self.values[rows])
+
+    def __len__(self) -> int:
+        return len(self.values)
 
     def require(self, rows: int, classes: Array | None = None) -> None:
         """Require a row for each instance and the classes that were trained with, if any."""

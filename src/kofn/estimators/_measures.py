@@ -13,14 +13,17 @@ from torch import Tensor
 
 from kofn import metrics
 from kofn.bags import Bags
+from kofn.classes import one_vs_rest
 from kofn.counts import CountDistribution
 from kofn.estimators._baselines import losses_without_features
+from kofn.estimators._class_table import ClassTable
+from kofn.estimators._count_errors import LEVEL, class_count_errors, count_errors
 from kofn.estimators._llp_classifier import LLPClassifier
 from kofn.estimators._mil_classifier import ATTENTION, MILClassifier
 from kofn.estimators._pu_classifier import PUClassifier
+from kofn.estimators._rates import count_rates
 
 Array = NDArray[Any]
-LEVEL = 0.9  # of the central interval of a count
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,12 @@ MEASURES: Mapping[str, Measure] = {
     "positive_share": Measure("Truly positive", "Share of instances that are positive.", percent=True),
     "recall": Measure("Recall of labelled positives", "Share of labelled positives predicted positive.", percent=True),
     "accuracy": Measure("Accuracy", "Share of instances whose class is predicted.", percent=True),
-    "balanced_accuracy": Measure("Balanced accuracy", "Mean of the accuracies of both classes.", percent=True),
-    "auc": Measure("AUC", "How often a positive instance scores above a negative one.", percent=True),
+    "balanced_accuracy": Measure("Balanced accuracy", "Mean of the accuracies of the classes.", percent=True),
+    "auc": Measure(
+        "AUC",
+        "How often a positive instance scores above a negative one; of several classes the mean over them.",
+        percent=True,
+    ),
     "f1": Measure("F1 score", "Harmonic mean of precision and recall."),
     "log_loss": Measure("Log loss", "Mean of -log P(true class) of an instance; lower is better."),
 }
@@ -89,7 +96,7 @@ def measure(
     estimator: Any,
     logits: Array | None,
     *,
-    y: Array | None = None,
+    y: Array | ClassTable | None = None,
     bags: Bags | None = None,
     truth: Array | None = None,
     bag_logits: Array | None = None,
@@ -98,11 +105,11 @@ def measure(
 
     Args:
         estimator: fitted.
-        logits: (n,) log-odds of the instances; of training data by models that had not seen them. None for an attention
-            model, if there is no truth.
-        y: (n,) labels as its `fit` takes them, for the measures of its task.
+        logits: (n,) log-odds of the instances, or (n, C) logits of several classes; of training data by models that had
+            not seen them. None for an attention model, if there is no truth.
+        y: (n,) or (n, C) labels as its `fit` takes them, for the measures of its task.
         bags: which instances lie in which bag, for measures of bags; not needed for PU.
-        truth: (n,) true classes, 0 and 1. With `y` of PU, those of the unlabelled are measured.
+        truth: (n,) true classes, 0 and 1, or 0 to C - 1. With `y` of PU, those of the unlabelled are measured.
         bag_logits: (b,) log-odds of the bags by an attention model.
 
     Returns:
@@ -111,8 +118,10 @@ def measure(
         `y` tells: expected_count_error, expected_count_error_baseline, interval_coverage, calibration_error; of bounds
         expected_count_in_interval, of noisy counts distance_to_observed. With `truth`: accuracy, log_loss,
         positive_share, predicted_positive_share, auc, balanced_accuracy, f1. What needs both classes is left out where
-        there is one.
+        there is one. Of several classes errors and coverages of counts are means over bags and classes.
     """
+    if logits is not None and logits.ndim == 2:
+        return _in_order(_several(estimator, torch.from_numpy(logits), y, bags, truth))
     found: dict[str, float] = {}
     judged: Any = slice(None)
     if isinstance(estimator, PUClassifier):
@@ -131,20 +140,28 @@ def measure(
             found |= _counts(estimator, scores, y, bags, truth)
     if truth is not None and logits is not None and len(logits[judged]):
         found |= _instances(logits[judged], np.asarray(truth, dtype=np.int64)[judged])
+    return _in_order(found)
+
+
+def _in_order(found: Mapping[str, float]) -> dict[str, float]:
     return {name: found[name] for name in MEASURES if name in found}
 
 
 def scores_of(estimator: Any, X: Any, bags: Bags | None) -> tuple[Array | None, Array | None]:
-    """Log-odds (n,) of instances or, of an attention model, (b,) of bags; the other is None."""
+    """Logits (n,) or (n, C) of instances or, of an attention model, (b,) of bags; the other is None."""
     if estimator.loss in ATTENTION and bags is not None:
         return None, estimator.fitted_.bag_logits(estimator._instances(X), bags)
     return estimator.decision_function(X), None
 
 
-def known_counts(estimator: Any, y: Array | None, bags: Bags, truth: Array | None) -> tuple[Tensor | None, bool]:
-    """What is known of the count of each bag, (b,) float64 or None, and whether it is the count itself."""
+def known_counts(
+    estimator: Any, y: Array | ClassTable | None, bags: Bags, truth: Array | None
+) -> tuple[Tensor | None, bool]:
+    """What is known of the count of each bag, (b,) or (b, C) float64 or None, and whether it is the count itself."""
     if truth is not None:
-        return bags.sum(torch.from_numpy(np.asarray(truth, dtype=np.int64))).double(), True
+        classes = torch.from_numpy(np.asarray(truth, dtype=np.int64))
+        many = len(estimator.classes_)
+        return bags.sum(classes if many == 2 else torch.eye(many, dtype=torch.int64)[classes]).double(), True
     if y is None or not isinstance(estimator, LLPClassifier) or estimator.label == "interval":
         return None, False
     counts = estimator._statement(y, bags, estimator.classes_)[3]
@@ -180,16 +197,39 @@ def count_summaries(logits: Tensor, offsets: Tensor) -> dict[str, NDArray[Any]]:
     }
 
 
-def _likelihood(estimator: LLPClassifier, logits: Tensor, y: Array, bags: Bags) -> dict[str, float]:
+def _several(
+    estimator: Any, logits: Tensor, y: Array | ClassTable | None, bags: Bags | None, truth: Array | None
+) -> dict[str, float]:
+    """Measures of several classes: of the labels of bags, of counts, of instances."""
+    found: dict[str, float] = {}
+    if bags is not None:
+        scores = logits[bags.index]
+        if y is not None:
+            found |= _likelihood(estimator, scores, y, bags)
+        counts, _ = known_counts(estimator, y, bags, truth)
+        if counts is not None:
+            rates, _ = count_rates(counts, bags.sizes, None)
+            found |= class_count_errors(scores, bags.offsets, counts, torch.as_tensor(rates))
+    if truth is not None and len(logits):
+        found |= _class_instances(logits, torch.from_numpy(np.asarray(truth, dtype=np.int64)))
+    return found
+
+
+def _likelihood(estimator: LLPClassifier, logits: Tensor, y: Array | ClassTable, bags: Bags) -> dict[str, float]:
     _, stated, objective, counts = estimator._statement(y, bags, estimator.classes_)
-    rate = float(counts.clamp(min=0).minimum(bags.sizes.double()).sum() / bags.sizes.sum())
+    if counts.dim() == 2:
+        rate, _ = count_rates(counts, bags.sizes, None)
+    else:
+        rate = float(counts.clamp(min=0).minimum(bags.sizes.double()).sum() / bags.sizes.sum())
     return {
         "log_likelihood": -float(objective(logits, stated, bags.offsets).mean()),
         "log_likelihood_baseline": -float(losses_without_features(objective, stated, bags, rate).mean()),
     }
 
 
-def _counts(estimator: Any, logits: Tensor, y: Array | None, bags: Bags, truth: Array | None) -> dict[str, float]:
+def _counts(
+    estimator: Any, logits: Tensor, y: Array | ClassTable | None, bags: Bags, truth: Array | None
+) -> dict[str, float]:
     known, exact = known_counts(estimator, y, bags, truth)
     expected = CountDistribution(logits, offsets=bags.offsets).mean
     if known is None:
@@ -201,19 +241,10 @@ def _counts(estimator: Any, logits: Tensor, y: Array | None, bags: Bags, truth: 
     if isinstance(estimator, LLPClassifier) and estimator.noise is not None and truth is None:
         return {"distance_to_observed": float((expected - known).abs().mean())}
     alike = bags.sizes * (known.sum() / bags.sizes.sum())
-    result = {
-        "expected_count_error": float((expected - known).abs().mean()),
-        "expected_count_error_baseline": float((alike - known).abs().mean()),
-    }
-    if exact:
-        low, high = CountDistribution(logits, offsets=bags.offsets).interval(LEVEL)
-        whole = known.long()
-        result["interval_coverage"] = float(((low <= whole) & (whole <= high)).double().mean())
-        result["calibration_error"] = metrics.count_calibration(logits, whole, offsets=bags.offsets).error
-    return result
+    return count_errors(logits, bags.offsets, known, alike, exact=exact)
 
 
-def _bags(estimator: MILClassifier, scores: Array, y: Array, bags: Bags) -> dict[str, float]:
+def _bags(estimator: MILClassifier, scores: Array, y: Any, bags: Bags) -> dict[str, float]:
     labels = estimator._bag_labels(y, bags, len(y)).numpy()
     result = {"bag_accuracy": metrics.accuracy(labels, scores)}
     if 0 < labels.sum() < len(labels):
@@ -246,4 +277,20 @@ def _instances(logits: Array, truth: Array) -> dict[str, float]:
             "balanced_accuracy": metrics.balanced_accuracy(truth, logits),
             "f1": metrics.f1(truth, logits),
         }
+    return result
+
+
+def _class_instances(logits: Tensor, truth: Tensor) -> dict[str, float]:
+    """Measures of the logits (n, C) of instances against their true classes, 0 to C - 1."""
+    predicted = logits.argmax(1)
+    seen = truth.unique()
+    right = predicted == truth
+    result = {
+        "accuracy": float(right.double().mean()),
+        "log_loss": float(torch.nn.functional.cross_entropy(logits.double(), truth)),
+        "balanced_accuracy": float(torch.stack([right[truth == c].double().mean() for c in seen]).mean()),
+    }
+    if len(seen) > 1:
+        each = [metrics.auc(truth == c, log_odds) for c, log_odds in enumerate(one_vs_rest(logits)) if c in seen]
+        result["auc"] = float(np.mean(each))
     return result

@@ -139,7 +139,7 @@ def _judge(estimator: Any, table: TrainingTable, problem: Problem, split: Split)
     if rows is None:
         loss = part.mean(part.objective(torch.as_tensor(of_bags), part.labels, part.bags.offsets))
     else:
-        logits = torch.full((len(problem.instances),), torch.nan, dtype=torch.float64)
+        logits = torch.full((len(problem.instances), *problem.outputs), torch.nan, dtype=torch.float64)
         logits[torch.from_numpy(held)] = torch.from_numpy(rows)
         loss = part.mean_loss(logits)
     found = measure(estimator, rows, y=table.y[held], bags=bags, bag_logits=of_bags)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn.estimators import LLPClassifier, PUClassifier
+from kofn.estimators._class_table import ClassTable
 from kofn.estimators._measures import measure, scores_of
-from kofn.tables._label_columns import Column, binary, count_labels
+from kofn.tables._label_columns import Column, binary, count_labels, true_classes
 from kofn.tables._reading import RowMetadata, encode_table, read_metadata
 from kofn.tables._table_file import TableFile
 from kofn.tables._table_model import TableModel
@@ -29,8 +30,9 @@ def evaluate_rows(
         positive: the value that means positive, if it is not 1, true or yes.
 
     Returns:
-        on, rows, and measures by name: accuracy, balanced_accuracy, auc, f1, log_loss, positive_share and
-        predicted_positive_share.
+        on, rows, and measures by name: accuracy, balanced_accuracy, auc, log_loss, and of two classes f1,
+        positive_share and predicted_positive_share; of several, confusion: for each true class, by its name, how many
+        of its rows are predicted to be of which.
 
     Raises:
         FileNotFoundError, ValueError: bad input.
@@ -38,9 +40,28 @@ def evaluate_rows(
     file = TableFile(data)
     file.require_columns(truth, *model.columns.names)
     metadata = read_metadata(file, None, [truth])
-    classes = binary(metadata.columns[truth], Column(file.path, truth), positive=positive)
+    classes = truth_of(model, metadata.columns[truth], Column(file.path, truth), positive=positive)
     logits = np.concatenate([part for part, _ in model.scores(file)])
-    return {"on": "rows", "rows": metadata.rows} | measure(model.estimator, logits, truth=classes)
+    found = {"on": "rows", "rows": metadata.rows} | measure(model.estimator, logits, truth=classes)
+    if logits.ndim == 2:
+        found["confusion"] = _confusion(classes, logits.argmax(1), model.estimator.classes_.tolist())
+    return found
+
+
+def truth_of(model: TableModel, values: Any, where: Column, *, positive: str | None) -> NDArray[np.int64]:
+    """A column of true classes as 0 and 1 or, where columns of labels name the classes, as 0 to C - 1."""
+    if positive is None and len(model.labels) > 1 and model.estimator.label != "interval":
+        return true_classes(values, where, model.labels)
+    if len(model.estimator.classes_) > 2:
+        raise ValueError(f"`positive` goes with two classes; this model has {len(model.estimator.classes_)}.")
+    return binary(values, where, positive=positive)
+
+
+def _confusion(truth: Any, predicted: Any, names: list[str]) -> dict[str, dict[str, int]]:
+    """How many rows of each true class are predicted to be of each class."""
+    table = np.zeros((len(names), len(names)), dtype=np.int64)
+    np.add.at(table, (truth, predicted), 1)
+    return {name: dict(zip(names, row.tolist(), strict=True)) for name, row in zip(names, table, strict=True)}
 
 
 def evaluate_bags(
@@ -81,7 +102,9 @@ def evaluate_bags(
     return {"on": "labels", "rows": metadata.rows} | counted | measures
 
 
-def labels_as_trained(model: TableModel, metadata: RowMetadata, labels: list[str], file: TableFile) -> NDArray[Any]:
+def labels_as_trained(
+    model: TableModel, metadata: RowMetadata, labels: list[str], file: TableFile
+) -> NDArray[Any] | ClassTable:
     """Labels of the rows of a table, read as those of training were."""
     estimator = model.estimator
     if not isinstance(estimator, LLPClassifier):

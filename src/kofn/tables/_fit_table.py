@@ -38,12 +38,13 @@ def fit_table(
     Args:
         path: the file.
         estimator: with its options; for LLP the kind of label is set here.
-        label: column of the label, or two with a comma for an interval.
+        label: column of the label, or with commas two for an interval, or one for each class.
         bag: column of the bag, or several with commas that name it together; None for PU.
         copies: column that says how many instances a row stands for, of LLP; by default one.
         features: columns to learn from, with commas; by default all others.
         drop: columns to leave out, with or without commas.
-        label_kind: of LLP: "proportion", "count", "interval"; None where the values tell.
+        label_kind: of LLP: "proportion", "count", "interval" or, for a column of counts or proportions for each class,
+            "classes"; None where the values tell.
         positive: the value of a label that means positive, for MIL and PU.
         max_categories: a text column with more is refused.
         on_stage: called with what is being done.
@@ -146,7 +147,7 @@ def _held_out(estimator: Any, table: TrainingTable) -> tuple[NDArray[np.bool_], 
     """
     logits = estimator.held_out_logits_
     if logits is not None:
-        rows = ~np.isnan(logits)
+        rows = ~np.isnan(logits).reshape(len(logits), -1).any(1)
         return rows, logits[rows]
     metadata = table.metadata
     held = np.zeros(metadata.rows if metadata.bag_of is None else len(metadata.bag_names), dtype=bool)

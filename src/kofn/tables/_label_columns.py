@@ -12,10 +12,18 @@ import torch
 from numpy.typing import NDArray
 
 from kofn import _require
+from kofn.estimators._class_table import ClassTable
 from kofn.tables._reading import RowMetadata
-from kofn.targets import Target, from_bounds, from_counts, from_proportions
+from kofn.targets import (
+    class_counts_of_proportions,
+    from_bounds,
+    from_counts,
+    from_proportions,
+    require_class_counts,
+)
 
 Kind = Literal["proportion", "count", "interval"]
+KINDS = ("proportion", "count", "interval", "classes")
 Array = NDArray[Any]
 LARGEST = 2.0**53  # beyond it a float has no whole numbers to tell apart
 TRUE, FALSE = ("true", "yes", "y", "t"), ("false", "no", "n", "f")
@@ -32,8 +40,8 @@ class Column:
         return f"{self.path}, column {self.name!r}"
 
 
-def numbers(values: Any, where: Column) -> NDArray[np.float64]:
-    """A column as numbers, none missing; "37 %" is 0.37.
+def numbers(values: Any, where: Column, *, missing: bool = False) -> NDArray[np.float64]:
+    """A column as numbers, none missing unless `missing` may be NaN; "37 %" is 0.37.
 
     Raises:
         ValueError: text, or a missing value.
@@ -43,7 +51,7 @@ def numbers(values: Any, where: Column) -> NDArray[np.float64]:
         texts = values.astype(str).str.strip()
         hundredths = _to_numbers(texts.str.removesuffix("%")) / 100
         result = np.where(texts.str.endswith("%").to_numpy(), hundredths, result)
-    odd = np.flatnonzero(~np.isfinite(result))
+    odd = np.flatnonzero(~np.isfinite(result) & ~(values.isna().to_numpy() & missing))
     if len(odd):
         row = int(odd[0])
         raise ValueError(
@@ -112,14 +120,14 @@ def bag_values(values: Array, metadata: RowMetadata, where: Column) -> Array:
 
 def count_labels(
     metadata: RowMetadata, columns: list[str], path: Any, *, kind: str | None, noise: Any, rounding: Any
-) -> tuple[Array, Kind]:
+) -> tuple[Array | ClassTable, Kind]:
     """The label of each row's bag for `LLPClassifier`, and of what kind it is.
 
     Args:
         metadata: the label columns and the bags.
-        columns: names of the label columns, two for an interval.
+        columns: names of the label columns, two for an interval, one for each class of several.
         path: of the file, for errors.
-        kind: "proportion", "count" or "interval"; None where the values tell.
+        kind: "proportion", "count", "interval" or "classes"; None where the values tell.
         noise: the distribution of the noise that was added, or None.
         rounding: as for `LLPClassifier`.
 
@@ -127,12 +135,15 @@ def count_labels(
         ValueError: labels that their bags cannot have; two in one bag; values that may be of two kinds.
     """
     if kind is not None:
-        _require.option("label_kind", kind, ("proportion", "count", "interval"))
-    interval = len(columns) == 2
-    if len(columns) > 2 or (kind is not None and interval != (kind == "interval")):
+        _require.option("label_kind", kind, KINDS)
+    interval = len(columns) == 2 and kind in (None, "interval")
+    if (len(columns) == 1 and kind in ("interval", "classes")) or (len(columns) > 2 and kind == "interval"):
         raise ValueError(
-            f"`label` must name one column, or two for an interval, `label='LOW,HIGH'`; got {', '.join(columns)}."
+            f"`label` must name one column, two for an interval, `label='LOW,HIGH'`, or one for each class with "
+            f"`label_kind='classes'`; got {', '.join(columns)}."
         )
+    if len(columns) > 1 and not interval:
+        return _class_labels(metadata, columns, path, kind=kind, rounding=rounding)
     where = Column(path, ",".join(columns))
     y = np.column_stack([numbers(metadata.columns[name], Column(path, name)) for name in columns])
     labels = bag_values(y, metadata, where)
@@ -154,7 +165,51 @@ def count_labels(
     return y[:, 0], found
 
 
-def _require_possible(target: Callable[..., Target], metadata: RowMetadata, where: Column) -> None:
+def _class_labels(
+    metadata: RowMetadata, columns: list[str], path: Any, *, kind: str | None, rounding: Any
+) -> tuple[ClassTable, Kind]:
+    """Counts or proportions of classes, a column for each; an empty cell is an unknown one."""
+    where = Column(path, ",".join(columns))
+    y = np.column_stack([numbers(metadata.columns[name], Column(path, name), missing=True) for name in columns])
+    labels = torch.from_numpy(bag_values(np.nan_to_num(y, nan=-1.0), metadata, where))
+    shares = labels.masked_fill(labels == -1, torch.nan)
+    whole = bool((labels == labels.round()).all())
+    complete = (labels >= 0).all(1)
+    sums = labels[complete].sum(1)
+    sizes = torch.from_numpy(metadata.sizes)
+    found: Kind = "count" if kind == "count" else "proportion"
+    if kind in (None, "classes") and whole and (bool((labels > 1).any()) or bool((sums == sizes[complete]).all())):
+        found = "count"
+    as_counts = require_class_counts if found == "count" else partial(class_counts_of_proportions, rounding=rounding)
+    _require_possible(partial(as_counts, shares), metadata, where)
+    return ClassTable(np.array(columns), y), found
+
+
+def true_classes(values: Any, where: Column, classes: list[str]) -> NDArray[np.int64]:
+    """A column of true classes as 0 to C - 1.
+
+    A class is called as its column of labels is, with or without the beginning that all of them have in common, up to
+    an underscore, a space, a dot or a hyphen: of votes_red and votes_blue also red and blue.
+
+    Raises:
+        ValueError: another value; a missing one.
+    """
+    first, last = min(classes), max(classes)  # what these two share, all share
+    same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    start = max(first[:same].rfind(sign) for sign in "_ .-") + 1
+    codes = {name[start:]: code for code, name in enumerate(classes)}
+    codes |= {name: code for code, name in enumerate(classes)}
+    result = values.astype(str).str.strip().map(codes).to_numpy(np.float64, na_value=np.nan)
+    if np.isnan(result).any():
+        row = int(np.isnan(result).argmax())
+        raise ValueError(
+            f"{where}: row {row + 1} has {_format_value(values.iloc[row])}, which must be one of the classes "
+            f"{', '.join(name[start:] for name in classes)}. Correct it, or leave the row out."
+        )
+    return np.asarray(result, np.int64)
+
+
+def _require_possible(target: Callable[..., Any], metadata: RowMetadata, where: Column) -> None:
     """Require labels that their bags can have: what `kofn.targets` says of them, with the file and the column."""
     try:
         target(torch.from_numpy(metadata.sizes), names=metadata.bag_names)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from kofn.classes import one_vs_rest
 from kofn.estimators import PUClassifier
 from kofn.estimators._measures import count_summaries, scores_of
 from kofn.estimators._mil_classifier import ATTENTION
@@ -30,6 +31,8 @@ def predict_rows(
 ) -> int:
     """Write each row's probability to be positive, in the order of the rows; returns how many there are.
 
+    Of several classes a column for each: probability_CLASS.
+
     Args:
         model: the model.
         data: a table with its columns.
@@ -45,17 +48,27 @@ def predict_rows(
     file = TableFile(data)
     file.require_columns(*model.columns.names)
     kept = [] if keep is None else file.parse_columns(keep)
-    _require_other_names(file, kept, ["probability", *(["posterior"] if posterior else [])])
+    written = [*_names(model, "probability"), *(_names(model, "posterior") if posterior else [])]
+    _require_other_names(file, kept, written)
     given = _posterior(model, file) if posterior else None
 
     def chunks() -> Iterator[dict[str, Any]]:
         at = 0
         for logits, other_columns in model.scores(file, other_columns=kept):
-            told = {} if given is None else {"posterior": given[at : at + len(logits)]}
+            scores = torch.from_numpy(logits)
+            found = [scores.sigmoid().numpy()] if scores.dim() == 1 else list(scores.softmax(1).numpy().T)
+            if given is not None:
+                found += list(given[at : at + len(logits)].T)
             at += len(logits)
-            yield {**other_columns, "probability": torch.sigmoid(torch.from_numpy(logits)).numpy(), **told}
+            yield {**other_columns, **dict(zip(written, found, strict=True))}
 
     return write_table(output, chunks())
+
+
+def _names(model: TableModel, what: str) -> list[str]:
+    """The names of the columns of a probability: one, or of several classes one for each."""
+    classes = model.estimator.classes_
+    return [what] if len(classes) == 2 else [f"{what}_{name}" for name in classes.tolist()]
 
 
 def predict_bags(
@@ -67,6 +80,8 @@ def predict_bags(
     copies: str | None = None,
 ) -> int:
     """Write the distribution of each bag's count in numbers, in the order in which bags first appear; returns how many.
+
+    Of several classes these are columns of each: mean_CLASS, low_CLASS, high_CLASS, at_least_one_CLASS.
 
     Args:
         model: the model.
@@ -82,8 +97,8 @@ def predict_bags(
     file = TableFile(data)
     named = file.parse_columns(bag)
     attention = model.estimator.loss in ATTENTION  # which has no distribution of counts
-    written = ["size", "at_least_one"] if attention else ["size", "mean", "low", "high", "at_least_one"]
-    _require_other_names(file, named, written)
+    each = ["at_least_one"] if attention else ["mean", "low", "high", "at_least_one"]
+    _require_other_names(file, named, ["size", *(name for what in each for name in _names(model, what))])
     metadata = model.metadata(file, bag=bag, copies=copies)
     bags = metadata.bags()
     names = dict(zip(named, _columns(metadata.bag_names, len(named)), strict=True))
@@ -91,12 +106,18 @@ def predict_bags(
         _, scores = scores_of(model.estimator, encode_table(file, model.columns, rows=metadata.rows), bags)
         positive = torch.sigmoid(torch.as_tensor(scores)).numpy()
         return write_table(output, [names | {"size": metadata.sizes, "at_least_one": positive}])
-    logits = np.concatenate([part for part, _ in model.scores(file)])
-    return write_table(output, [names | count_summaries(torch.from_numpy(logits)[bags.index], bags.offsets)])
+    logits = torch.from_numpy(np.concatenate([part for part, _ in model.scores(file)]))[bags.index]
+    if logits.dim() == 1:
+        return write_table(output, [names | count_summaries(logits, bags.offsets)])
+    told = {"size": metadata.sizes}
+    for name, log_odds in zip(model.estimator.classes_.tolist(), one_vs_rest(logits), strict=True):
+        found = count_summaries(log_odds, bags.offsets)
+        told |= {f"{what}_{name}": found[what] for what in each}
+    return write_table(output, [names | told])
 
 
 def _posterior(model: TableModel, file: TableFile) -> NDArray[np.float64]:
-    """P(positive | the label of the row's bag) of all rows."""
+    """P(positive | the label of the row's bag) of all rows, (n, 1), or that of each class, (n, C)."""
     estimator = model.estimator
     if isinstance(estimator, PUClassifier) or estimator.loss in ATTENTION:
         kind = "positive and unlabelled rows" if isinstance(estimator, PUClassifier) else "attention"
@@ -106,8 +127,8 @@ def _posterior(model: TableModel, file: TableFile) -> NDArray[np.float64]:
     metadata = model.metadata(file, bag=model.bag, labels=model.labels)
     y = labels_as_trained(model, metadata, model.labels, file)
     table = encode_table(file, model.columns, rows=metadata.rows)
-    given: NDArray[np.float64] = estimator.posterior_proba(table, y, metadata.bag_of, metadata.copies)[:, 1]
-    return given
+    given: NDArray[np.float64] = estimator.posterior_proba(table, y, metadata.bag_of, metadata.copies)
+    return given if len(estimator.classes_) > 2 else given[:, 1:]
 
 
 def _columns(names: list[Any], many: int) -> list[NDArray[Any]]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+from kofn.estimators._class_table import ClassTable
 from kofn.estimators._columns import EncodedTable
 from kofn.tables._label_columns import Column, bag_values, binary, count_labels
 from kofn.tables._reading import RowMetadata, encode_table, learn_columns, read_metadata
@@ -26,14 +27,14 @@ class TrainingTable:
 
     Attributes:
         encoded: the features.
-        y: (rows,) labels as the estimator's `fit` takes them.
+        y: (rows,) labels as the estimator's `fit` takes them, or a table of several classes.
         metadata: bags and labels as they stand in the file.
         labels: names of the columns of labels.
         label: of LLP: the kind that the labels are; None for other tasks.
     """
 
     encoded: EncodedTable
-    y: NDArray[Any]
+    y: NDArray[Any] | ClassTable
     metadata: RowMetadata
     labels: list[str]
     label: str | None
@@ -80,6 +81,7 @@ def read_training_table(
     metadata = read_metadata(file, bag, labels, copies=copies)
     if isinstance(estimator, LLPClassifier):
         noise, rounding = estimator.noise, estimator.rounding
+        y: NDArray[Any] | ClassTable
         y, kind = count_labels(metadata, labels, file.path, kind=label_kind, noise=noise, rounding=rounding)
     else:
         y, kind = class_labels(estimator, metadata, labels, file, positive), None
@@ -149,6 +151,8 @@ def _require_both(y: NDArray[np.int64], where: Column) -> None:
 
 def _counts(table: TrainingTable, estimator: Estimator) -> NDArray[np.float64] | None:
     """The number of positives in each bag as labels tell it; infinite where they say "at least one"."""
+    if isinstance(table.y, ClassTable):
+        return None
     labels = table.y[table.metadata.first_rows].astype(np.float64)
     if isinstance(estimator, MILClassifier):
         return np.where(labels == 1, np.inf, 0.0)
