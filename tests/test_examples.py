@@ -12,6 +12,7 @@ import mil_images
 import noisy_counts
 import pu_unknown_prior
 import pytest
+import several_classes
 import torch
 
 import kofn
@@ -73,6 +74,12 @@ def test_a_census_closes_the_gap_and_a_wrong_one_does_not() -> None:
     assert gaps["a wrong census"] > 0.15
     for name in ("Exactly", "Between", "Distributed", "squared rate"):
         assert gaps[name] < 0.1, name
+
+
+def test_exact_counts_of_digits_teach_more_than_their_means() -> None:
+    found = {loss: several_classes.measure(128, loss, 0) for loss in ("marginal", "proportion")}
+    assert found["marginal"] > found["proportion"] + 0.03
+    assert several_classes.measure(8, "joint", 0) > several_classes.measure(1, "joint", 0) - 0.03
 
 
 def test_algorithm_1_of_the_example_is_the_distribution_of_the_count() -> None:
