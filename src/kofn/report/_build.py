@@ -16,6 +16,7 @@ from kofn.estimators._mil_classifier import ATTENTION
 from kofn.estimators._row_labels import bags_of
 from kofn.learners._learner import step_name
 from kofn.report import _count_distributions as distributions
+from kofn.report._class_chapters import class_chapters, class_codes, confusion
 from kofn.report._contents import BagTable, Binomial, Metric, Report, Task
 from kofn.report._examples import bag_examples, is_positive
 from kofn.report._images import as_pixels
@@ -43,10 +44,11 @@ def report_of(
     Args:
         estimator: fitted.
         X: (n, ...) instances, as for its `fit`; the names of a DataFrame's columns are shown.
-        y: (n,) labels as for its `fit`, or None.
+        y: (n,) or (n, C) labels as for its `fit`, or None.
         groups: (n,) the bag of each row; without, there is nothing to say of bags.
         copies: (n,) how many times each row is in its bag; by default once.
-        truth: (n,) the true class of each row, 0 and 1 or as in `classes_`, if it is known. For scoring only.
+        truth: (n,) the true class of each row, 0 and 1 or as in `classes_`, if it is known. For scoring only. Of
+            several classes there is a chapter for each, and with `truth` a confusion matrix.
         images: (n, h, w) or (n, h, w, 3), the picture of each row: uint8, or numbers from 0 to 1.
         table: (n, columns) a DataFrame to show instances by, if they are no images and X is not fit to be read.
         title: heading of the page.
@@ -55,7 +57,7 @@ def report_of(
     Raises:
         sklearn.exceptions.NotFittedError: the estimator is not fitted.
         TypeError: no estimator of kofn.
-        ValueError: arrays of other lengths; labels as for `fit`; an estimator of several classes.
+        ValueError: arrays of other lengths; labels as for `fit`.
 
     Examples:
         >>> import numpy as np, kofn
@@ -72,12 +74,10 @@ def report_of(
     """
     task = _task_of(estimator)
     scores_of_rows = estimator.decision_function(X)
-    if len(estimator.classes_) > 2:
-        raise ValueError(
-            f"`estimator` must have two classes for a report; it has {len(estimator.classes_)}. Look at its "
-            f"predict_bag_proba and score instead."
-        )
     rows = len(scores_of_rows)
+    if isinstance(estimator, LLPClassifier) and len(estimator.classes_) > 2:
+        contents = _several_classes(estimator, scores_of_rows, y, groups, copies, truth)
+        return _report(estimator, task, rows, title, facts, contents)
     labels = _column("y", y, rows)
     positive = None if truth is None else is_positive(_column("truth", truth, rows), estimator.classes_)
     pixels = None if images is None else as_pixels(_column("images", images, rows))
@@ -111,15 +111,38 @@ def report_of(
     if task == "pu" and labels is None:
         labels = np.full(rows, estimator.classes_[0])  # no row is labelled
     measures = measure(estimator, scores_of_rows, y=labels, bags=bags, truth=positive, bag_logits=bag_logits)
+    return _report(estimator, task, rows, title, facts, report | {"metrics": metrics_of(measures)})
+
+
+def _report(estimator: Any, task: Task, rows: int, title: str | None, facts: Any, contents: dict[str, Any]) -> Report:
+    """The contents with what every report has."""
+    table = contents.get("bags") or next((part.bags for part in contents.get("parts", ())), None)
     return Report(
         title or f"{TASKS[task]}: what was learned",
         task,
-        facts=[*facts, *_facts(estimator, task, rows, report.get("bags"))],
-        metrics=metrics_of(measures),
+        facts=[*facts, *_facts(estimator, task, rows, table)],
         history=estimator.history_,
         best_step=estimator.best_step_,
-        **report,
+        **contents,
     )
+
+
+def _several_classes(
+    estimator: LLPClassifier, scores: Any, y: Any, groups: Any, copies: Any, truth: Any
+) -> dict[str, Any]:
+    """Measures of several classes, a chapter for each, and a confusion matrix."""
+    rows, logits = len(scores), torch.from_numpy(scores)
+    labels = None if y is None else estimator._labels(y, rows)
+    codes = None if truth is None else class_codes(_column("truth", truth, rows), estimator.classes_)
+    bags = None if groups is None else bags_of(groups, rows, copies)
+    measures = measure(estimator, scores, y=labels, bags=bags, truth=codes)
+    contents: dict[str, Any] = {"metrics": metrics_of(measures)}
+    if codes is not None:
+        contents["confusion"] = confusion(codes, logits, estimator.classes_)
+    if bags is not None:
+        known, _ = known_counts(estimator, labels, bags, codes)
+        contents["parts"] = class_chapters(estimator, logits, bags, known)
+    return contents
 
 
 def metrics_of(measures: Mapping[str, Any]) -> list[Metric]:
@@ -201,7 +224,11 @@ def _binomial(estimator: Any, logits: Tensor, unlabeled: Tensor) -> Binomial | N
 
 
 def _facts(estimator: Any, task: Task, rows: int, table: BagTable | None) -> list[tuple[str, str]]:
-    found = [("Task", TASKS[task]), ("Loss", str(estimator.loss)), ("Instances", f"{rows:,}")]
+    found = [
+        ("Task", TASKS[task]),
+        ("Loss", str(getattr(estimator, "loss_", estimator.loss))),
+        ("Instances", f"{rows:,}"),
+    ]
     if table is not None:
         sizes = table.sizes
         spread = f"{sizes.min():,}" if sizes.min() == sizes.max() else f"{sizes.min():,} to {sizes.max():,}"

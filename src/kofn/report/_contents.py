@@ -69,6 +69,26 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
+class Confusion:
+    """How many instances of each true class are predicted to be of each class.
+
+    Attributes:
+        classes: their names.
+        counts: (C, C): of each true class, a row, how many are predicted to be of each class, a column.
+
+    Examples:
+        >>> import numpy as np
+        >>> from kofn.report import Confusion, Report, render
+        >>> page = render(Report("Pets", confusion=Confusion(["cat", "dog", "fox"], np.eye(3, dtype=int) * 7)))
+        >>> "True and predicted classes" in page
+        True
+    """
+
+    classes: Sequence[str]
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
 class BagTable:
     """What the model says of each bag's count, one entry for each of b bags.
 
@@ -225,6 +245,7 @@ class Report:
         typical_bag: one whole bag, about half of it positive, that shows what the model makes of a bag's label.
         examples: the most positive instances of some bags.
         binomial: for positive-unlabelled learning.
+        confusion: of several classes, which are taken for which.
         parts: further reports, as chapters of the same page.
     """
 
@@ -241,4 +262,5 @@ class Report:
     typical_bag: ExampleBag | None = None
     examples: Sequence[ExampleBag] = ()
     binomial: Binomial | None = None
+    confusion: Confusion | None = None
     parts: Sequence[Report] = ()

@@ -27,6 +27,7 @@ TAGLINES = {
     "pu": "Instances classified by a model that was told some positives, and what share of the rest is positive.",
     None: "Instances classified by models that were told only counts.",
 }
+TAGLINE_OF_CLASSES = "Instances classified by a model that was told only how many of each bag are of each class."
 KICKERS = {"llp": "label proportions", "mil": "multiple instances", "pu": "positive and unlabelled", None: ""}
 
 
@@ -82,7 +83,7 @@ def render(report: Report) -> str:
         page=_chapter(report),
         parts=[_chapter(part) for part in report.parts],
         kicker=KICKERS[report.task],
-        tagline=TAGLINES[report.task],
+        tagline=TAGLINE_OF_CLASSES if report.task == "llp" and report.parts else TAGLINES[report.task],
         style=Markup(style),
         script=Markup(script),
         style_hash=_hash(style),
@@ -134,6 +135,8 @@ def _chapter(report: Report) -> Chapter:
     if bags is not None:
         add("counts", f"Expected and {word} counts", figures.count_scatter(bags, word))
         add("separation", "Bags with and without", figures.bag_probabilities(bags))
+    if report.confusion is not None:
+        sections.append(Section("confusion", "True and predicted classes"))
     if report.examples:
         sections.append(Section("examples", "The most positive instances"))
     compared = [distributions.before_and_after(one, word) for one in report.distributions]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
 
 from kofn.estimators import LLPClassifier, PUClassifier
 from kofn.estimators._class_table import ClassTable
@@ -59,8 +60,7 @@ def truth_of(model: TableModel, values: Any, where: Column, *, positive: str | N
 
 def _confusion(truth: Any, predicted: Any, names: list[str]) -> dict[str, dict[str, int]]:
     """How many rows of each true class are predicted to be of each class."""
-    table = np.zeros((len(names), len(names)), dtype=np.int64)
-    np.add.at(table, (truth, predicted), 1)
+    table = confusion_matrix(truth, predicted, labels=np.arange(len(names)))
     return {name: dict(zip(names, row.tolist(), strict=True)) for name, row in zip(names, table, strict=True)}
 
 

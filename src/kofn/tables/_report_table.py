@@ -9,8 +9,8 @@ import numpy as np
 
 from kofn import _require
 from kofn.estimators._columns import EncodedTable
-from kofn.tables._evaluate_table import labels_as_trained
-from kofn.tables._label_columns import Column, binary
+from kofn.tables._evaluate_table import labels_as_trained, truth_of
+from kofn.tables._label_columns import Column
 from kofn.tables._reading import feature_chunks
 from kofn.tables._table_file import TableFile
 from kofn.tables._table_model import TableModel
@@ -62,7 +62,8 @@ def report_table(
     of_truth = [] if truth is None else [truth]
     metadata = model.metadata(file, bag=bag, labels=[*labels, *of_truth])
     y = labels_as_trained(model, metadata, labels, file) if labels else None
-    classes = None if truth is None else binary(metadata.columns[truth], Column(file.path, truth), positive=positive)
+    where = Column(file.path, str(truth))
+    classes = None if truth is None else truth_of(model, metadata.columns[truth], where, positive=positive)
     rows = _first_bags(metadata.bag_of, metadata.rows)
     scope = (
         f"{data}: {metadata.rows:,} rows"

@@ -1,0 +1,79 @@
+"""What a report shows of several classes: a chapter for each, and which are taken for which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
+from torch import Tensor
+
+from kofn.bags import Bags
+from kofn.classes import one_vs_rest
+from kofn.estimators._measures import count_summaries
+from kofn.learners._problem import start_at
+from kofn.report import _count_distributions as distributions
+from kofn.report._contents import BagTable, Confusion, Report
+
+
+def class_codes(truth: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
+    """True classes as 0 to C - 1, from these numbers or from the estimator's classes.
+
+    Raises:
+        ValueError: other values.
+    """
+    values = np.asarray(truth)
+    codes = {name: code for code, name in enumerate(classes.tolist())}
+    if values.dtype.kind in "iu" and classes.dtype.kind not in "iu":
+        codes = {code: code for code in range(len(classes))}
+    found = [codes.get(value, -1) for value in values.tolist()]
+    if -1 in found:
+        odd = values[found.index(-1)]
+        raise ValueError(f"`truth` must be one of the classes {classes.tolist()}; got {odd!r}.")
+    return np.array(found, dtype=np.int64)
+
+
+def confusion(truth: NDArray[np.int64], logits: Tensor, classes: NDArray[Any]) -> Confusion:
+    """How many instances of each true class are predicted to be of each class."""
+    counts = confusion_matrix(truth, logits.argmax(1).numpy(), labels=np.arange(len(classes)))
+    return Confusion([str(name) for name in classes.tolist()], counts)
+
+
+def class_chapters(estimator: Any, logits: Tensor, bags: Bags, known: Tensor | None) -> list[Report]:
+    """A report for each class against the rest: its count in each bag, some distributions, and their calibration.
+
+    Args:
+        estimator: fitted to several classes.
+        logits: (n, C) of instances.
+        bags: which instances lie in which bag.
+        known: (b, C) float64 known counts, negative where unknown; None if there are none.
+    """
+    names = [str(name) for name in bags.names]
+    before = one_vs_rest(start_at(estimator.rate_).expand(1, -1).contiguous())
+    chapters = []
+    for code, (name, log_odds) in enumerate(zip(estimator.classes_.tolist(), one_vs_rest(logits), strict=True)):
+        after = log_odds[bags.index]
+        summaries = count_summaries(after, bags.offsets)
+        counts = None if known is None else known[:, code]
+        complete = None if counts is None or bool((counts < 0).any()) else counts.long()
+        table = BagTable(
+            names,
+            summaries["size"],
+            summaries["mean"],
+            summaries["low"],
+            summaries["high"],
+            summaries["at_least_one"],
+            known=None if counts is None else counts.masked_fill(counts < 0, np.nan).numpy(),
+        )
+        start = before[code].expand(len(after))
+        chapters.append(
+            Report(
+                f"Class {name} against the rest",
+                "llp",
+                bags=table,
+                distributions=distributions.some_distributions(names, bags, after, start, complete),
+                calibration=None if complete is None else distributions.calibration(after, complete, bags.offsets),
+            )
+        )
+    return chapters
