@@ -25,7 +25,8 @@ def evaluate(
 ) -> None:
     """Evaluate a model on a table with labels.
 
-    With --truth, these are the true classes of rows; without it, labels like those that the model was trained on.
+    With --truth, these are the true classes of rows; without it, labels like those that the model was trained on. With
+    several classes, --truth also shows which classes are taken for which.
 
     \b
     Examples:

@@ -44,6 +44,8 @@ def predict(
     A bag's line has its size, the mean of its count of positive rows, the ends (low, high) of its central 90 %
     interval, and the probability that at least one row is positive. An attention model gives only the last.
 
+    With several classes, there is a column for each of them, such as probability_CLASS and mean_CLASS.
+
     \b
     Examples:
       kofn predict model new.csv --keep id -o rows.csv

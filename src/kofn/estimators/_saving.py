@@ -104,8 +104,10 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     if dtype.itemsize * len(facts["classes"]) > WIDEST:
         raise ValueError(f"{path} must have classes of at most {WIDEST} bytes; their dtype is {dtype}. Fit again.")
     rate = np.array(facts["rate"], dtype=np.float64)
-    if len(facts["classes"]) != (len(rate) if rate.ndim else 2):
-        raise ValueError(f"{path} must have a rate for each of its {len(facts['classes'])} classes. Fit again.")
+    if len(facts["classes"]) != (len(rate) if rate.ndim else 2) or estimator.fitted_.outputs != rate.shape:
+        raise ValueError(
+            f"{path} must have a rate and a score for each of its {len(facts['classes'])} classes. Fit again."
+        )
     estimator.classes_ = np.array(facts["classes"], dtype=dtype)
     estimator.columns_ = None if facts["columns"] is None else Columns.from_facts(facts["columns"])
     estimator.instance_shape_, estimator.seed_ = tuple(facts["instance_shape"]), facts["seed"]

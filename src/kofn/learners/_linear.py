@@ -167,6 +167,11 @@ class FittedLinear(Fitted):
         return logits
 
     @property
+    def outputs(self) -> tuple[int, ...]:
+        """The shape of an instance's logits."""
+        return self.weights.shape[1:]
+
+    @property
     def coefficients(self) -> Weights:
         """(width,) or (width, C) of the standardised columns."""
         return self.weights[:-1]

@@ -182,6 +182,11 @@ class FittedTrees(Fitted):
         scores: Logits = self.booster.predict(instances, raw_score=True, num_threads=threads)
         return scores + self.start
 
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The shape of an instance's logits."""
+        return self.start.shape
+
     def importances(self, features: int) -> Logits:
         """(features,) the share of each column in what all splits gained; 0 of all where no tree has a split."""
         gains: Logits = np.zeros(features) if self.booster is None else self.booster.feature_importance("gain")
