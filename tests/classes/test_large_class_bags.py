@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 import kofn
-from kofn.classes import _grid, _recursion, _tilt
+from kofn.classes import _class_tilt, _grid, _recursion
 from kofn.classes._sorted_bags import SortedBags
 
 
@@ -91,14 +91,14 @@ def test_classes_that_exchange_instances() -> None:
 
 def test_the_tilt_makes_the_counts_the_mean() -> None:
     logits, counts = bag(80, 4, 1.0, shift=2000.0)
-    view = _tilt.solve_tilt(logits.log_softmax(-1), counts)
+    view = _class_tilt.solve_tilt(logits.log_softmax(-1), counts)
     gap = view.mean - counts
     assert gap[1:] @ torch.linalg.solve(view.covariance[1:, 1:], gap[1:]) < 0.06
 
 
 def test_too_many_frequencies_are_refused() -> None:
     logits, counts = bag(200, 3, 0.0)
-    view = _tilt.solve_tilt(logits.log_softmax(-1), counts)
+    view = _class_tilt.solve_tilt(logits.log_softmax(-1), counts)
     assert _grid.choose_grid(view.mean, view.covariance, counts, 200, 5.0) is None
     assert _grid.choose_grid(view.mean, view.covariance, counts, 200, 100.0) is None
     grid = _grid.choose_grid(view.mean, view.covariance, counts, 200, 1000.0)

@@ -1,8 +1,8 @@
 """The exact, differentiable distribution of the counts of several classes among independently scored instances."""
 
+from kofn.classes._class_distribution import ClassCountDistribution
+from kofn.classes._class_functions import class_count_posteriors, log_class_count_prob
 from kofn.classes._cost import BUDGET, joint_cells
-from kofn.classes._distribution import ClassCountDistribution
-from kofn.classes._functions import class_count_posteriors, log_class_count_prob
 from kofn.classes._one_vs_rest import one_vs_rest
 
 __all__ = [

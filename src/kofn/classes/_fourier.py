@@ -13,9 +13,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from kofn.classes._class_tilt import solve_tilt
 from kofn.classes._grid import choose_grid
 from kofn.classes._sorted_bags import NEVER
-from kofn.classes._tilt import solve_tilt
 
 _CELLS = 1 << 20  # frequencies times instances at once
 _CONFIRMED = 1e7  # cells of a table that are spent on confirming that counts are impossible

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from kofn.classes._arguments import require_class_logits
+from kofn.classes._class_logits import require_class_logits
 
 
 def one_vs_rest(logits: Tensor) -> Tensor:

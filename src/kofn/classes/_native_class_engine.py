@@ -1,6 +1,6 @@
 """The distribution of class counts by the C++ core, for CPU tensors: value and gradient in one go.
 
-Second derivatives go through `_torch_engine`, which has a graph. Forward mode and `torch.func` never come here.
+Second derivatives go through `_torch_class_engine`, which has a graph. Forward mode and `torch.func` never come here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kofn.classes import _torch_engine
+from kofn.classes import _torch_class_engine
 from kofn.counts import _native_library
 
 
@@ -23,7 +23,7 @@ def log_prob(logits: Tensor, offsets: Tensor | None, counts: Tensor) -> Tensor:
 def posteriors(logits: Tensor, offsets: Tensor | None, counts: Tensor) -> Tensor:
     """P(y_i = c | K = k), of the shape and dtype of the logits."""
     if logits.requires_grad and torch.is_grad_enabled():  # their derivative is a covariance: not in the core
-        return _torch_engine.posteriors(logits, offsets, counts)
+        return _torch_class_engine.posteriors(logits, offsets, counts)
     _, _, value = _native_library.class_counts(_computable(logits), offsets, counts.contiguous(), posterior=True)
     posterior: Tensor = value.to(logits.dtype)
     return posterior
@@ -47,7 +47,7 @@ class _LogProb(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         logits, counts = ctx.saved_tensors
         if torch.is_grad_enabled():
-            value = _torch_engine.log_prob(logits, ctx.offsets, counts)
+            value = _torch_class_engine.log_prob(logits, ctx.offsets, counts)
             return torch.autograd.grad(value, logits, grad, create_graph=True)[0], None, None
         if ctx.offsets is not None:
             grad = grad.repeat_interleave(ctx.offsets.diff()).unsqueeze(-1)

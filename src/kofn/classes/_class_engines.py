@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from kofn.classes import _native_engine, _torch_engine
+from kofn.classes import _native_class_engine, _torch_class_engine
 from kofn.counts import _native_library, backend
 
 
 class Engine(Protocol):
-    """What `_native_engine` and `_torch_engine` both are.
+    """What `_native_class_engine` and `_torch_class_engine` both are.
 
     Logits (..., n, C) have -inf in all classes where there is no instance, or are (m, C) with offsets (b + 1,). Counts
     are int64, (..., C) or (b, C). Results are in the dtype of the logits.
@@ -37,7 +37,7 @@ def _engine_for(logits: Tensor) -> Engine:
     # Torch alone has the derivatives of forward mode and of torch.func's transforms.
     transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
     native = not transformed and backend() == "native" and _native_library.takes(logits)
-    return _native_engine if native else _torch_engine
+    return _native_class_engine if native else _torch_class_engine
 
 
 class _OutsideGraph:

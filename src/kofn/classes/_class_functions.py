@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from kofn.classes._class_distribution import ClassCountDistribution
 from kofn.classes._cost import BUDGET
-from kofn.classes._distribution import ClassCountDistribution
 
 
 def log_class_count_prob(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from kofn.classes._arguments import require_class_logits, require_flat
+from kofn.classes._class_engines import engine_for
+from kofn.classes._class_logits import require_class_logits, require_flat
 from kofn.classes._cost import BUDGET, require_within_budget
-from kofn.classes._engines import engine_for
 from kofn.classes._one_vs_rest import one_certain_class, one_vs_rest
 from kofn.counts import CountDistribution
 from kofn.counts._arguments import lay_out
