@@ -182,7 +182,9 @@ def classes(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
     if cell["data"] == "adult":
         return {"loss": LOSSES[method]}
     common: Recipe = PLAIN | {"loss": LOSSES[method], "hidden": [300], "lr": 1e-3, "schedule": "cosine"}
-    return common | {"epochs": 60, "batch_size": max(256 // cell["bag_size"], 1)}
+    # Found on training digits that are in no bag: with 40 epochs bags of 512 had taught no loss more than 65 %.
+    epochs = 100 if cell["bag_size"] == 512 else 60
+    return common | {"epochs": epochs, "batch_size": max(256 // cell["bag_size"], 1)}
 
 
 def figure(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
