@@ -20,6 +20,7 @@ from kofn.estimators._measures import measure
 from kofn.tables import TableModel, fit_table
 from kofn.tables._label_columns import Column, count_labels, true_classes
 from kofn.tables._reading import RowMetadata
+from kofn.tables._table_warning import TableWarning
 
 TASK = class_task(60)
 VOTES = ["votes_a", "votes_b", "votes_c"]
@@ -120,6 +121,17 @@ def test_proportions_percentages_and_unknown_counts(tmp_path: Path) -> None:
     assert [each.label for each in fitted] == ["count", "proportion", "count"]
     assert [each.loss_ for each in fitted] == ["joint", "joint", "marginal"]
     np.testing.assert_array_equal(fitted[0].fitted_.weights, fitted[1].fitted_.weights)
+
+
+def test_a_column_that_is_the_truth_is_warned_of(tmp_path: Path) -> None:
+    frame().to_csv(tmp_path / "votes.csv", index=False)
+    estimator = kofn.LLPClassifier(kofn.Linear(l2=1.0), random_state=0)
+    with pytest.warns(
+        TableWarning, match=r"column 'vote' has values whose counts in the bags are the labels, in all 60"
+    ):
+        fit_table(tmp_path / "votes.csv", estimator, bag="ward", label=",".join(VOTES))
+    frame(vote=np.array(["a", "b", "c"])[np.arange(360) % 3]).to_csv(tmp_path / "other.csv", index=False)
+    fit_table(tmp_path / "other.csv", estimator, bag="ward", label=",".join(VOTES))  # warnings are errors
 
 
 def test_two_columns_are_classes_if_so_said(tmp_path: Path) -> None:

@@ -67,12 +67,12 @@ class Problem:
             return torch.zeros(len(self.bags), dtype=torch.int64)
         return self.proportions.argmax(1) if self.proportions.dim() == 2 else self.proportions.long()
 
-    @property
+    @cached_property
     def start(self) -> Tensor:
         """The logit of an instance before anything is learned, (), or those of the classes, (C,), float64."""
         return start_at(self.rate)
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[int, ...]:
         """The shape of what an instance is scored with: () for one logit, (C,) for one of each class."""
         return tuple(self.start.shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from kofn.bags import Bags
@@ -68,3 +69,29 @@ def warn_of_truth(table: EncodedTable, counts: NDArray[np.float64] | None, bags:
                     stacklevel=4,
                 )
                 break
+
+
+def warn_of_true_classes(table: EncodedTable, counts: NDArray[np.int64], bags: Bags, file: TableFile) -> None:
+    """Warn of a text column that is the truth of several classes, by the counts of its values in the bags.
+
+    Args:
+        table: the features.
+        counts: (b, C) the known number of each class in each bag.
+        bags: of its rows.
+        file: to name.
+    """
+    if len(np.unique(counts, axis=0)) < 2:
+        return
+    for place, values in table.columns.category_counts.items():
+        column = table.values[:, place]
+        if values < counts.shape[1] or np.isnan(column).any():
+            continue
+        each = [bags.sum(torch.from_numpy(column == code)).numpy() for code in range(values)]
+        if all(any(np.array_equal(found, of_class) for found in each) for of_class in counts.T):
+            name = table.columns.names[place]
+            warnings.warn(
+                f"{file.path}, column {name!r} has values whose counts in the bags are the labels, in all "
+                f"{len(counts):,} bags. If it is the truth about rows, leave it out: `drop={name!r}`.",
+                TableWarning,
+                stacklevel=4,
+            )

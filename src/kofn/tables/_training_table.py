@@ -15,7 +15,7 @@ from kofn.estimators._class_table import ClassTable
 from kofn.estimators._columns import EncodedTable
 from kofn.tables._label_columns import Column, bag_values, binary, count_labels
 from kofn.tables._reading import RowMetadata, encode_table, learn_columns, read_metadata
-from kofn.tables._suspicions import warn_of_missing_header, warn_of_truth
+from kofn.tables._suspicions import warn_of_missing_header, warn_of_true_classes, warn_of_truth
 from kofn.tables._table_file import TableFile
 
 Estimator = LLPClassifier | MILClassifier | PUClassifier
@@ -91,7 +91,10 @@ def read_training_table(
     columns = learn_columns(file, names, max_categories=max_categories)
     on_stage(f"reading {metadata.rows:,} rows")
     table = TrainingTable(encode_table(file, columns, rows=metadata.rows), y, metadata, labels, kind)
-    if not isinstance(estimator, PUClassifier):
+    if isinstance(y, ClassTable):
+        counts = y.counts(metadata.bags(), label=str(kind), rounding=estimator.rounding)
+        warn_of_true_classes(table.encoded, counts.numpy(), metadata.bags(), file)
+    elif not isinstance(estimator, PUClassifier):
         warn_of_truth(table.encoded, _counts(table, estimator), metadata.bags(), file)
     return table
 
