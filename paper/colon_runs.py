@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from kofn import _require, datasets
 from kofn.bags import Bags
 from paper.cells import FOLDS
-from paper.networks import NETWORKS
 from paper.outcome import Outcome, compute_metrics
 from paper.recipes import Recipe, split_recipe
 
@@ -57,6 +56,8 @@ def load() -> tuple[Tensor, Bags, Tensor]:
 
 def augmented(name: str) -> nn.Sequential:
     """A new network that sees its training patches augmented."""
+    from paper.networks import NETWORKS  # and with it all that trains
+
     return nn.Sequential(Augmented(), *NETWORKS[name]().children())
 
 
