@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 from torch.distributions import Laplace
 
 import kofn
-from kofn.estimators._llp_classifier import noise_distribution
+from kofn.estimators._noise import noise_distribution
 from kofn.targets import DiscreteLaplace
 
 pytestmark = UNLEARNT

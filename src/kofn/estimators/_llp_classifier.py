@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.distributions import Laplace, Normal
 
 from kofn import _require
 from kofn.bags import Bags
 from kofn.estimators._class_table import ClassTable, class_objective
-from kofn.estimators._count_classifier import CountClassifier, posteriors
+from kofn.estimators._count_classifier import CountClassifier
+from kofn.estimators._noise import noise_distribution
+from kofn.estimators._posteriors import posteriors
 from kofn.estimators._rates import count_rates
 from kofn.estimators._row_labels import (
     Array,
@@ -38,7 +39,6 @@ from kofn.learners import (
     between,
 )
 from kofn.targets import (
-    DiscreteLaplace,
     Exactly,
     Noisy,
     Spread,
@@ -321,25 +321,3 @@ def _naming_y() -> Iterator[None]:
         yield
     except ValueError as error:
         raise ValueError(f"`y`: {error}") from None
-
-
-def noise_distribution(noise: Any) -> Any:
-    """A distribution of noise from its name and scale, such as "laplace:1.5"; anything else as it is."""
-    if not isinstance(noise, str):
-        return Noisy(0.0, noise).noise  # which says what may be wrong with it
-    name, _, text = noise.partition(":")
-    known: dict[str, Callable[[float], Any]] = {
-        "laplace": lambda width: Laplace(0.0, width),
-        "normal": lambda width: Normal(0.0, width),
-        "discrete-laplace": DiscreteLaplace,
-    }
-    try:
-        scale = float(text)
-    except ValueError:
-        scale = 0.0
-    if name not in known or not 0 < scale < np.inf:
-        raise ValueError(
-            f"`noise` must be a distribution and its scale, such as 'laplace:1.5', 'normal:2' or 'discrete-laplace:1'; "
-            f"got {noise!r}."
-        )
-    return known[name](scale)
