@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -16,37 +14,12 @@ from kofn import _require
 from kofn.bags import Bags
 from kofn.estimators._class_table import ClassTable, class_objective
 from kofn.estimators._count_classifier import CountClassifier
-from kofn.estimators._noise import noise_distribution
 from kofn.estimators._posteriors import posteriors
 from kofn.estimators._rates import count_rates
-from kofn.estimators._row_labels import (
-    Array,
-    bag_weights,
-    bags_of,
-    numbers,
-    proportions,
-    require_groups,
-    rows_of,
-    whole_counts,
-)
-from kofn.learners import (
-    ContaminationObjective,
-    CountObjective,
-    Learner,
-    Problem,
-    Progress,
-    ProportionObjective,
-    between,
-)
-from kofn.targets import (
-    Exactly,
-    Noisy,
-    Spread,
-    counts_of_proportions,
-    from_bounds,
-    from_counts,
-    from_proportions,
-)
+from kofn.estimators._row_labels import Array, bag_weights, bags_of, rows_of
+from kofn.estimators._statements import class_statement, count_statement
+from kofn.learners import ContaminationObjective, Learner, Problem, Progress, ProportionObjective
+from kofn.targets import Exactly, Spread
 
 
 class LLPClassifier(CountClassifier):
@@ -251,50 +224,14 @@ class LLPClassifier(CountClassifier):
         self, y: Array | ClassTable, bags: Bags, classes: Array | None = None
     ) -> tuple[Array, Tensor, Any, Tensor]:
         """The classes, those given if any; the label of each bag, the count loss that reads it, about its counts."""
-        if isinstance(y, ClassTable):
-            return self._class_statement(y, bags, classes)
-        zero_one = np.array([0, 1])
-        if self.label == "interval":
-            bounds = bags.common(whole_counts(y), name="y")
-            with _naming_y():
-                from_bounds(bounds, bags.sizes, names=bags.names)
-            return zero_one, bounds, CountObjective(between), bounds.double().mean(1)
-        if self.label == "proportion" and self.noise is None:
-            together = bool((bags.sizes > 1).any())
-            classes, values = proportions(y, together=together, classes=classes)
-            if not together and self.rounding == "error":
-                require_groups(values)
-            shares = bags.common(values, name="y")
-            with _naming_y():
-                target = from_proportions(shares, bags.sizes, rounding=self.rounding, names=bags.names)
-            counts = torch.as_tensor(target.counts)
-            return classes, counts, CountObjective(type(target)), counts.double()
-        if self.noise is not None:
-            noise = noise_distribution(self.noise)
-            known = bags.common(numbers(y), name="y")
-            if self.label == "proportion":
-                known = counts_of_proportions(known, bags.sizes, noisy=True)
-            return zero_one, known, CountObjective(partial(Noisy, noise=noise)), known.double()
-        counts = bags.common(whole_counts(y), name="y")
-        with _naming_y():
-            from_counts(counts, bags.sizes, names=bags.names)
-        return zero_one, counts, CountObjective(Exactly), counts.double()
-
-    def _class_statement(
-        self, table: ClassTable, bags: Bags, classes: Array | None
-    ) -> tuple[Array, Tensor, Any, Tensor]:
-        """The same of a table with a column for each class. Two classes are one count: that of the second."""
+        if not isinstance(y, ClassTable):
+            return count_statement(y, bags, label=self.label, noise=self.noise, rounding=self.rounding, classes=classes)
         if self.noise is not None or self.rounding == "spread":
             option = "rounding='spread'" if self.noise is None else f"noise={self.noise!r}"
             raise ValueError(f"`y` must be a single column with {option}; got a column for each class. Leave it out.")
-        with _naming_y():
-            counts = table.counts(bags, label=self.label, rounding=self.rounding)
-        if len(table.names) == 2:
-            return table.names, counts[:, 1], CountObjective(Exactly), counts[:, 1].double()
         loss = "count" if classes is None or self.loss_ not in ("joint", "marginal") else self.loss_
-        known = bool((counts >= 0).all())
-        _, objective = class_objective(loss if known else "marginal", counts)
-        return table.names if classes is None else classes, counts, objective, counts.double()
+        found = class_statement(y, bags, label=self.label, rounding=self.rounding, loss=loss)
+        return y.names if classes is None else classes, *found
 
     def _objective(self, count: Any, stated: Tensor) -> tuple[str, Any]:
         """The name of the loss that is minimised, and the loss."""
@@ -312,12 +249,3 @@ class LLPClassifier(CountClassifier):
                 f"`loss` must be 'count' for intervals and noisy counts; got {self.loss!r}, which needs a proportion."
             )
         return self.loss, ProportionObjective() if self.loss == "proportion" else ContaminationObjective()
-
-
-@contextmanager
-def _naming_y() -> Iterator[None]:
-    """Add the name of the argument to what `kofn.targets` says of a label."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"`y`: {error}") from None

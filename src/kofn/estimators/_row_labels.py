@@ -173,7 +173,10 @@ def base_rate(sizes: Tensor, positive: float, weight: Tensor) -> float:
     negative = 1 - positive
     n, share = sizes[weight > 0].double(), weight[weight > 0].double() / weight.double().sum()
     low, high = -log(negative) / float(n.max()), -log(negative) / float(n.min())
-    t = low if low == high else brentq(lambda t: float((share * torch.exp(-n * t)).sum()) - negative, low, high)
+    if low == high:
+        return -expm1(-low)
+    # To a relative error: of large bags t is so small that scipy's absolute one, 2e-12, would be seen.
+    t = brentq(lambda t: float((share * torch.exp(-n * t)).sum()) - negative, low, high, xtol=1e-14 * low)
     return -expm1(-t)
 
 
