@@ -9,8 +9,8 @@ from torch import Tensor
 
 from kofn import _require
 
-#: Largest bag whose joint distribution is computed unless asked otherwise, in `joint_cells`.
 BUDGET = 10**8
+"""The largest bag, in `joint_cells`, whose joint distribution is computed unless `budget` says otherwise."""
 #: Of the characteristic function of so many classes, about.
 FREQUENCIES = (1, 1, 40, 400, 6_000, 100_000)
 
