@@ -37,10 +37,10 @@ CASES = {
     "bad noise": (f"{FIT} --label noisy --noise cauchy:1", "--noise must be a distribution and its scale"),
     "bad widths": (
         f"{FIT} --label count --learner network --set hidden=8,x",
-        "--set hidden=8,x: hidden of network must be whole numbers separated by commas, or none for an empty list; got '8,x'. "
+        "--set hidden=8,x: hidden of network must be integers separated by commas, or none for an empty list; got '8,x'. "
         "See: kofn learners network.",
     ),
-    "bad number": (f"{FIT} --label count --set rounds=many", "rounds of trees must be a whole number, or none"),
+    "bad number": (f"{FIT} --label count --set rounds=many", "rounds of trees must be an integer, or none"),
     "number out of range": (f"{FIT} --label count --set rounds=0", "--set, trees: `rounds` must be"),
     "not a setting": (
         f"{FIT} --label count --set rounds",

@@ -41,8 +41,8 @@ class ClassCountDistribution:
     Examples:
         >>> import torch, kofn
         >>> dist = kofn.classes.ClassCountDistribution(torch.zeros(4, 3))  # one bag of four, three equal classes
-        >>> dist.log_prob(torch.tensor([2, 1, 1])).exp() * 81, dist.mean
-        (tensor(12.0000), tensor([1.3333, 1.3333, 1.3333]))
+        >>> dist.log_prob(torch.tensor([2, 1, 1])).exp(), dist.mean
+        (tensor(0.1481), tensor([1.3333, 1.3333, 1.3333]))
     """
 
     def __init__(self, logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> None:
@@ -81,7 +81,7 @@ class ClassCountDistribution:
         """log P(K_1 = k_1, ..., K_C = k_C) of each bag; see `kofn.log_class_count_prob`.
 
         Args:
-            counts: whole numbers of any integer dtype that broadcast to `shape` and then the classes.
+            counts: integers of any integer dtype that broadcast to `shape` and then the classes.
             budget: largest `kofn.classes.joint_cells` that is computed.
 
         Returns:
@@ -111,7 +111,7 @@ class ClassCountDistribution:
         """log P(K_c = k_c) of each class by itself, in time linear in the bag's size for each.
 
         Args:
-            counts: whole numbers of any integer dtype that broadcast to `shape` and then the classes.
+            counts: integers of any integer dtype that broadcast to `shape` and then the classes.
 
         Returns:
             Of `shape` and then the classes, in the dtype of the logits.
@@ -134,7 +134,7 @@ class ClassCountDistribution:
         return value.reshape(self.classes, -1).movedim(0, -1)
 
     def whole_numbers(self, counts: Tensor) -> Tensor:
-        """Require whole numbers for each bag and class: int64 of `shape` and then the classes.
+        """Require integers for each bag and class: int64 of `shape` and then the classes.
 
         Examples:
             >>> import torch, kofn

@@ -30,7 +30,7 @@ def log_class_count_prob(
         logits: (..., n, C) unnormalised log-probabilities of the classes, float16, bfloat16, float32 or float64;
             (m, C) with `offsets`. The work is done in float64 whatever the dtype. -inf is an impossible class, +inf a
             certain one.
-        counts: (..., C) or (b, C) whole numbers of any integer dtype, or (C,) for all bags. They sum to the bag's size.
+        counts: (..., C) or (b, C) integers of any integer dtype, or (C,) for all bags. They sum to the bag's size.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
         budget: largest `kofn.classes.joint_cells` that is computed.
@@ -47,8 +47,8 @@ def log_class_count_prob(
     Examples:
         >>> import torch, kofn
         >>> logits = torch.zeros(4, 3, dtype=torch.float64)  # four instances, three classes, all equally likely
-        >>> kofn.log_class_count_prob(logits, torch.tensor([2, 1, 1])).exp() * 81  # 4! / 2! of the 3^4 outcomes
-        tensor(12.0000, dtype=torch.float64)
+        >>> kofn.log_class_count_prob(logits, torch.tensor([2, 1, 1])).exp()  # 12 of the 81 outcomes
+        tensor(0.1481, dtype=torch.float64)
 
     Reference:
         Shukla, Zeng, Ahmed, Van den Broeck. A Unified Approach to Count-Based Weakly-Supervised Learning.
@@ -73,7 +73,7 @@ def class_count_posteriors(
 
     Args:
         logits: (..., n, C) unnormalised log-probabilities of the classes; (m, C) with `offsets`.
-        counts: (..., C) or (b, C) whole numbers that sum to the bag's size, or (C,) for all bags.
+        counts: (..., C) or (b, C) integers that sum to the bag's size, or (C,) for all bags.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
         budget: largest `kofn.classes.joint_cells` that is computed.

@@ -25,7 +25,7 @@ def joint_cells(counts: Tensor) -> Tensor:
     cell costs about a nanosecond for each class that occurs, value and gradient together.
 
     Args:
-        counts: (..., C) whole numbers.
+        counts: (..., C) integers.
 
     Returns:
         (...) float64.

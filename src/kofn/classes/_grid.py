@@ -1,6 +1,6 @@
 """The frequencies that carry the law of class counts near its mean.
 
-K_0 follows from the others; d = c - 1 whole numbers L = U K are left, U unimodular and chosen such that their
+K_0 follows from the others; d = c - 1 integers L = U K are left, U unimodular and chosen such that their
 covariance is reduced (no correlation beyond 1/2 or so), because K_1 + K_2 may be known far better than either. The
 trapezoid rule with M_1 x ... x M_d points, u = U' (2 pi m_j / M_j), has the aliases L + M z, z whole. Two bounds:
 
@@ -61,7 +61,7 @@ def choose_grid(mean: Tensor, covariance: Tensor, counts: Tensor, size: int, mos
     kept = (sign >= 0) & (2 * m != -modulus).all(1)
     m, sign = m[kept], sign[kept]
     u = basis.to(device)
-    # 2 pi m x / M for whole x, reduced in whole numbers: no digit is lost.
+    # 2 pi m x / M for whole x, reduced in integers: no digit is lost.
     turns = torch.fmod(m.unsqueeze(-1) * u.long(), modulus.unsqueeze(-1)).double() / modulus.unsqueeze(-1)
     angles = 2 * pi * torch.cat([turns.new_zeros(len(m), 1), turns.sum(1)], 1)
     half = torch.sin((angles.unsqueeze(-1) - angles.unsqueeze(-2)) / 2).square()

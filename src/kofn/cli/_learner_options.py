@@ -189,8 +189,8 @@ def _takes(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(map(str, get_args(kind)))
     if get_origin(kind) is Sequence:
-        return f"{'whole ' if get_args(kind) == (int,) else ''}numbers separated by commas, or none for an empty list"
-    return {bool: "true or false", int: "a whole number", float: "a number", NoneType: "none"}[kind]
+        return f"{'integers' if get_args(kind) == (int,) else 'numbers'} separated by commas, or none for an empty list"
+    return {bool: "true or false", int: "an integer", float: "a number", NoneType: "none"}[kind]
 
 
 def _parse(text: str, kind: Any) -> Any:

@@ -223,7 +223,7 @@ def _infer_kind(labels: Array, metadata: RowMetadata, where: Column) -> Kind:
     if (whole & (labels > 1)).any() and whole.all():
         if labels.max() <= 100 < metadata.sizes.min():  # as counts they would pass, and teach something else
             raise ValueError(
-                f"{where} has whole numbers up to {labels.max():g}, and every bag has more than 100 rows: counts or "
+                f"{where} has integers up to {labels.max():g}, and every bag has more than 100 rows: counts or "
                 f"percentages? Say `label_kind='count'`, or divide by 100 (or write the sign: 37 %)."
             )
         return "count"

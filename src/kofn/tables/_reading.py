@@ -73,7 +73,7 @@ def read_metadata(
         copies: the column that says how many instances a row stands for.
 
     Raises:
-        ValueError: a row without a bag; bags that are lists; copies that are no whole numbers, or none in a bag.
+        ValueError: a row without a bag; bags that are lists; copies that are no integers, or none in a bag.
     """
     pandas = _require.package("pandas", extra="train")
     of_bag = [] if bag is None else file.parse_columns(bag)
@@ -123,7 +123,7 @@ def _bag_codes(frame: Any, file: TableFile, before: int) -> tuple[NDArray[np.int
 
 
 def _whole_copies(column: Any, file: TableFile, name: str) -> NDArray[np.int64]:
-    """Copies as whole numbers."""
+    """Copies as integers."""
     pandas = _require.package("pandas", extra="train")
     try:
         values = pandas.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
@@ -135,7 +135,7 @@ def _whole_copies(column: Any, file: TableFile, name: str) -> NDArray[np.int64]:
         row = int(odd[0])
         raise ValueError(
             f"{file.path}, column {name!r}: row {row + 1} has {column.iloc[row]!r}, which must be the number of "
-            f"instances that it stands for, a whole number of at least 0. Correct it, or leave the row out."
+            f"instances that it stands for, an integer of at least 0. Correct it, or leave the row out."
         )
     return np.asarray(values.astype(np.int64))
 

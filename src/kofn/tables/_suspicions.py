@@ -17,7 +17,7 @@ from kofn.tables._table_warning import TableWarning
 def warn_of_missing_header(file: TableFile) -> None:
     """Warn where the names of a CSV's columns look like its first row.
 
-    That is a name with a fraction or a sign, such as 0.37 or -2, or whole numbers that do not ascend: columns are
+    That is a name with a fraction or a sign, such as 0.37 or -2, or integers that do not ascend: columns are
     numbered 0, 1, 2 or called 2019, 2020, 2021, but hardly 7, 3, 3.
     """
     if file.separator is None:
