@@ -41,11 +41,12 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
 def draw(train: Labelled, cell: Mapping[str, Any], seed: int) -> tuple[Any, Any, Any]:
     """Instances, the proportions of the classes in the bag of each, and its bag."""
     rng = np.random.default_rng(seed)
-    rows = rng.permutation(len(train))[: INSTANCES[cell["bag_size"]]]
+    size = cell["bag_size"]
+    rows = rng.permutation(len(train))[: min(INSTANCES[size], len(train) // size * size)]
     chosen = train.select(torch.from_numpy(rows))
-    groups = np.arange(len(rows)) // cell["bag_size"]
+    groups = np.arange(len(rows)) // size
     one_hot = np.eye(len(train.classes))[chosen.labels.numpy()]
-    proportions = np.stack([np.bincount(groups, weights=column) for column in one_hot.T], 1) / cell["bag_size"]
+    proportions = np.stack([np.bincount(groups, weights=column) for column in one_hot.T], 1) / size
     return chosen.instances.numpy(), proportions[groups], groups
 
 
