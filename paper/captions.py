@@ -55,8 +55,8 @@ PROTOCOLS = {
     "chosen on labelled training images outside the task, with one random seed; the network is the same for all "
     "methods. On CIFAR the learning rate follows one cycle: with a constant one CL ended at one half, on test images, "
     "before that was chosen.",
-    "classes": "Not in the paper, which names several classes as future work. Bags are drawn at random with each random "
-    "seed, so that their proportions differ by chance alone; all class counts of a bag are known, no label of "
+    "classes": "Not in the paper, which names several classes as future work. Bags are drawn at random with each "
+    "random seed, so that their proportions differ by chance alone; all class counts of a bag are known, no label of "
     "an instance is. MNIST: 16,384 digits in bags of 8 and 32, 32,768 in bags of 128, 49,152 in bags of 512; "
     "one network (784-300-10), one learning rate and one number of epochs for all losses: 60, and 100 for "
     "bags of 512, chosen on training digits that are in no bag, with one random seed. There bags of 512 gave "
