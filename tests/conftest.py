@@ -17,7 +17,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # scipy's, not loaded yet: L
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test marked ``data(folder)`` where $KOFN_DATA does not have the folder."""
+    """Skip a test marked ``data(folder)`` where $KOFN_DATA does not have the folder; undo what torch's compiler did."""
+    # When it is first used, it turns the validation of torch.distributions off for the rest of the process.
+    torch.distributions.Distribution.set_default_validate_args(True)
     for mark in item.iter_markers("data"):
         (folder,), place = mark.args, os.environ.get("KOFN_DATA")
         if place is None or not (Path(place) / folder).is_dir():

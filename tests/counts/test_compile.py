@@ -30,12 +30,10 @@ def logits(*shape: int, seed: int = 0) -> Tensor:
 @pytest.fixture(autouse=True)
 def fresh_compiler() -> Iterator[None]:
     torch.compiler.reset()
-    # The compiler turns the validation of torch.distributions off, which it cannot trace, when it is first used, and for
-    # the whole process: other tests want it.
+    # The compiler cannot trace the validation of torch.distributions, and turns it off when it is first used.
     torch.distributions.Distribution.set_default_validate_args(False)
     yield
     torch.compiler.reset()
-    torch.distributions.Distribution.set_default_validate_args(True)
 
 
 def with_gradient(function: Callable[..., Tensor], x: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:

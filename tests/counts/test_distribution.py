@@ -87,7 +87,7 @@ def test_mirrored_labels_have_the_mirrored_interval(x: Tensor, level: float) -> 
     assert 0 <= low <= high <= len(x)
 
 
-@pytest.mark.parametrize("n", [500, 20_000, 300_000])
+@pytest.mark.parametrize("n", [500, 20_000, pytest.param(300_000, marks=pytest.mark.slow)])
 def test_quantiles_of_large_bags_are_those_of_the_binomial(n: int) -> None:
     from scipy.stats import binom
 

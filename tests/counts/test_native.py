@@ -159,6 +159,7 @@ class _Bags(Dataset[Tensor]):
 
 
 @needs_core
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_forked_workers_of_a_data_loader(two_threads: None) -> None:
     expected = [_Bags()[index] for index in range(6)]  # the parent has had its threads before it forks

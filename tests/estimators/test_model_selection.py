@@ -84,6 +84,7 @@ def test_cross_validation_of_pu() -> None:
     assert scores.shape == (3,)
 
 
+@pytest.mark.slow
 def test_search_in_parallel() -> None:
     pipe = make_pipeline(StandardScaler(), kofn.LLPClassifier(**quick()))
     grid = {"llpclassifier__learner__lr": [0.1]}

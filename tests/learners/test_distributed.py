@@ -12,6 +12,8 @@ import torch
 from child_processes import environment
 from learner_cases import DISTRIBUTED, distributed, loss_of, network, weights
 
+pytestmark = pytest.mark.slow  # all of it waits for processes
+
 PROCESS = """
 import sys, warnings
 sys.meta_path = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]  # another's sources
@@ -50,7 +52,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", DISTRIBUTED)
 def test_two_processes_are_one(folder: Path, case: str) -> None:
     first, second = (torch.load(folder / f"{case}-{rank}.pt", weights_only=True) for rank in (0, 1))

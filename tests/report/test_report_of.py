@@ -223,7 +223,16 @@ def test_without_labels_there_are_still_laws(data: Arrays, llp: Any, mil: Any) -
     render(alone)
 
 
-@pytest.mark.parametrize("learner", [kofn.Trees(rounds=5), kofn.Trees(), kofn.Linear(), kofn.Linear(l2=0.1), QUICK])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        kofn.Trees(rounds=5),
+        pytest.param(kofn.Trees(), marks=pytest.mark.slow),
+        kofn.Linear(),
+        kofn.Linear(l2=0.1),
+        QUICK,
+    ],
+)
 def test_every_learner_starts_from_the_base_rate(data: Arrays, learner: Any, tmp_path: Any) -> None:
     X, _, groups, counts = data
     model = kofn.LLPClassifier(learner, label="count", random_state=0).fit(X, counts, groups=groups)

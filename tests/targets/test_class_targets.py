@@ -82,6 +82,7 @@ def test_wrong_counts_are_refused() -> None:
     )
 
 
+@pytest.mark.slow
 def test_marginals_have_every_derivative_and_one_graph() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         return kofn.count_loss(x, kofn.MarginalClassCounts(K))

@@ -60,7 +60,7 @@ class MILClassifier(CountClassifier):
         >>> rng = np.random.default_rng(0)
         >>> X, groups = rng.normal(size=(600, 2)), np.repeat(np.arange(200), 3)
         >>> y = (X[:, 0] > 1).reshape(200, 3).any(1).repeat(3)  # the bag's label, on each of its rows
-        >>> model = kofn.MILClassifier(random_state=0).fit(X, y, groups=groups)
+        >>> model = kofn.MILClassifier("linear", random_state=0).fit(X, y, groups=groups)
         >>> model.predict_bag_proba(X, groups).shape  # no and at least one positive
         (200, 2)
         >>> bool((model.predict(X) == (X[:, 0] > 1)).mean() > 0.95)

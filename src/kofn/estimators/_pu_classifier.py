@@ -47,7 +47,7 @@ class PUClassifier(CountClassifier):
         >>> X = rng.normal(size=(2000, 2))
         >>> truth = X[:, 0] > 0
         >>> y = np.where(truth & (rng.random(2000) < 0.5), 1, -1)  # half of the positives are labelled
-        >>> model = kofn.PUClassifier(prior=0.5, random_state=0).fit(X, y)
+        >>> model = kofn.PUClassifier("linear", prior=0.5, random_state=0).fit(X, y)
         >>> bool(((model.predict(X) == 1) == truth).mean() > 0.9)
         True
 
