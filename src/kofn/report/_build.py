@@ -92,6 +92,7 @@ def report_of(
     if groups is not None:
         bags = bags_of(groups, rows, copies)
         if estimator.loss in ATTENTION:  # which scores bags by itself
+            # Only a fitted network with attention comes here, and its type has this method.
             bag_logits = estimator.fitted_.bag_logits(estimator._instances(X), bags)  # type: ignore[attr-defined]
         bag_table, counts, label_texts = _bag_table(estimator, task, logits, bags, labels, positive, bag_logits)
         each, each_before = logits[bags.index], before[bags.index]
