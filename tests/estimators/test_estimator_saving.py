@@ -52,6 +52,7 @@ FITTED: dict[str, Any] = {
     **{f"{name}, pu": lambda make=make: pu(make()) for name, make in QUICK.items()},
     **{f"{name}, table": lambda make=make: of_table(make()) for name, make in QUICK.items()},
     "trees without a split": lambda: kofn.LLPClassifier(kofn.Trees(rounds=5)).fit(0 * X, Y, groups=GROUPS),
+    **{f"{name}, bootstrap": lambda make=make: llp(make(), bootstrap=3) for name, make in QUICK.items()},
     "mlp": lambda: llp(network(hidden=(5, 3), dropout=0.1)),
     "as it is": lambda: llp(network(standardise=False)),
     "llp on three bags": lambda: kofn.LLPClassifier(network()).fit(X[:12], Y[:12], groups=GROUPS[:12]),
@@ -70,7 +71,7 @@ def facts(model: Any) -> dict[str, Any]:
     found["fitted_learner_"] = (type(model.fitted_learner_), model.fitted_learner_.get_params())
     found["columns_"] = model.columns_ and model.columns_.to_facts()
     plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}
-    return {name: value for name, value in plain.items() if name not in ("fitted_", "held_out_logits_")}
+    return {name: value for name, value in plain.items() if name not in ("fitted_", "members_", "held_out_logits_")}
 
 
 def parameters(model: Any) -> dict[str, Any]:
@@ -104,6 +105,7 @@ def require_the_same_back(model: Any, path: Path) -> None:
         assert type(copy) is type(model)
         assert np.array_equal(copy.decision_function(x), model.decision_function(x))
         assert np.array_equal(copy.predict_bag_proba(x, groups), model.predict_bag_proba(x, groups))
+        assert len(copy.members_) == len(model.members_)
         assert parameters(copy) == parameters(model)
         assert copy.learner.get_params() == model.fitted_learner_.get_params()
         assert facts(copy) == facts(model)

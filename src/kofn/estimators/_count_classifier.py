@@ -25,27 +25,31 @@ from kofn.counts import CountDistribution
 from kofn.estimators._baselines import NO_FEATURES, baseline_losses
 from kofn.estimators._class_table import ClassTable
 from kofn.estimators._columns import Columns, EncodedTable, Floats, has_categories
+from kofn.estimators._count_mixture import CountMixture, count_distribution
+from kofn.estimators._ensemble import Ensemble, mixed
 from kofn.estimators._fit_warning import FitWarning
 from kofn.estimators._row_labels import Array, as_array, bags_of, rows_of
 from kofn.estimators._saving import load, save
 from kofn.learners import Fitted, Learner, Linear, Network, Problem, Progress, PUProblem, Trees
 from kofn.learners._network import FittedNetwork
+from kofn.learners._resamples import fit_resamples
 from kofn.learners._trees import FittedTrees
 
 LEARNERS: Mapping[str, type[Learner]] = {"trees": Trees, "linear": Linear, "network": Network}
 Self = TypeVar("Self", bound="CountClassifier")
 
 
-class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An instance classifier that is trained on counts. Use `LLPClassifier`, `MILClassifier` or `PUClassifier`."""
 
     classes_: Array
-    fitted_: Fitted
     fitted_learner_: Learner
     columns_: Columns | None
     rate_: Any  # a float, or (C,)
     learner: Any
     loss: str
+    bootstrap: int
+    n_jobs: int | None
     random_state: Any
     progress: Progress | None
     LOSSES: ClassVar[tuple[str, ...]]
@@ -54,10 +58,11 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Log-odds of each instance to be positive, (n, ...) to (n,). Positive ones are above 0.
 
         For several classes a score of each, (n, C): log-probabilities, but for a constant of the instance. An attention
-        model scores an instance as a bag of one.
+        model scores an instance as a bag of one. With `bootstrap` these are of the mean of the members' probabilities.
         """
         check_is_fitted(self)
-        return self.fitted_.logits(self._instances(X))
+        logits = self._member_logits(X)
+        return mixed(logits, classes=logits.dim() == 3).numpy()
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each instance to be of each class, (n, ...) to (n, 2), or (n, C)."""
@@ -78,6 +83,8 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def predict_bag_proba(self, X: Any, groups: Any, copies: Any = None) -> NDArray[np.float64]:
         """The exact distribution of each bag's number of positives, or of its number of instances of each class.
+
+        With `bootstrap` it is the mixture of the members' distributions: one of them is right, on all rows of a bag.
 
         Args:
             X: (n, ...) instances.
@@ -160,9 +167,14 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         bags, used, problem = _used(problem)
         learner = self._learner(problem)
         fitted = learner.fit(problem, seed=seed, progress=self.progress)
+        members: list[Fitted] = []
+        if self.bootstrap:
+            settled, number = learner.settled(fitted), self.bootstrap
+            options: dict[str, Any] = {"n_jobs": self.n_jobs, "progress": self.progress}
+            members = fit_resamples(settled, problem, number=number, seed=seed, **options)
         self.fitted_learner_ = copy(learner)  # its options may be set anew, and a file must have those of the fit
         self.classes_, self.seed_ = classes, seed
-        self.fitted_ = fitted
+        self.fitted_, self.members_ = fitted, members
         self.rate_ = problem.rate.numpy() if isinstance(problem.rate, Tensor) else problem.rate
         self.instance_shape_ = problem.instances.shape[1:]
         self.history_ = fitted.history
@@ -205,6 +217,9 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _check_options(self) -> None:
         """Require options of the task."""
         _require.option("loss", self.loss, self.LOSSES)
+        _require.whole_number("bootstrap", self.bootstrap, low=0)
+        if self.bootstrap == 1:
+            raise ValueError("`bootstrap` must be 0 or at least 2: one fit has no spread; got 1. 50 is a good number.")
 
     def _check_training(self, X: Any, y: Any, **checks: Any) -> tuple[Floats, Any]:
         """Instances as float32, NaN where a table has no value, and labels as an array, without NaN.
@@ -257,17 +272,20 @@ class CountClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             )
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _count_distributions(self, X: Any, groups: Any, copies: Any) -> tuple[list[CountDistribution], Bags]:
+    def _count_distributions(
+        self, X: Any, groups: Any, copies: Any
+    ) -> tuple[list[CountDistribution | CountMixture], Bags]:
         """The distribution of the number of positives of each bag, or one of these for each class, and the bags."""
         logits, bags = self._bag_logits(X, groups, copies)
-        each = one_vs_rest(logits) if logits.dim() == 2 else [logits]
-        return [CountDistribution(log_odds, offsets=bags.offsets) for log_odds in each], bags
+        by_class = one_vs_rest(logits).movedim(1, 0) if logits.dim() == 3 else logits.unsqueeze(0)
+        return [count_distribution(log_odds, bags.offsets) for log_odds in by_class], bags
 
     def _bag_logits(self, X: Any, groups: Any, copies: Any = None) -> tuple[Tensor, Bags]:
-        """Logits of instances in float64, one bag after the other, and the bags."""
-        logits = torch.from_numpy(self.decision_function(X))
-        bags = bags_of(groups, len(logits), copies)
-        return logits[bags.index], bags
+        """Logits of instances by each member, (B, m, ...) float64, one bag after the other, and the bags."""
+        check_is_fitted(self)
+        logits = self._member_logits(X)
+        bags = bags_of(groups, logits.shape[1], copies)
+        return logits[:, bags.index], bags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")  # after a fit that failed there are other attributes

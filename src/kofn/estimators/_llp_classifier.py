@@ -14,6 +14,7 @@ from kofn import _require
 from kofn.bags import Bags
 from kofn.estimators._class_table import ClassTable, class_objective
 from kofn.estimators._count_classifier import CountClassifier
+from kofn.estimators._ensemble import mixed_losses, mixed_posteriors
 from kofn.estimators._posteriors import posteriors
 from kofn.estimators._rates import count_rates
 from kofn.estimators._row_labels import Array, bag_weights, bags_of, rows_of
@@ -41,6 +42,11 @@ class LLPClassifier(CountClassifier):
             classes, "spread" over the two nearest counts.
         noise: distribution of the noise that was added to the counts: "laplace:SCALE", "normal:SD",
             "discrete-laplace:SCALE", or any noise that `kofn.Noisy` takes. With it, `y` may be any number.
+        bootstrap: number B of further fits, each to as many bags as there are, drawn with replacement, with what the
+            fit to all bags chose (rounds, penalty, epochs) kept. Predictions are then the mean of these B, and
+            `predict_interval` tells their spread. 50 is a good number; 0, the default, makes none.
+        n_jobs: number of processes for these fits, as in scikit-learn: None for one, -1 for one for each CPU. The
+            models do not depend on it.
         progress: called while the learner learns, with what is being done, how many steps are done, of how many, and
             the losses.
         random_state: int or `numpy.random.RandomState`; with an int two fits are identical. None takes a random
@@ -52,6 +58,7 @@ class LLPClassifier(CountClassifier):
         loss_: the loss that was minimised: "joint" or "marginal" where "count" is asked for of several classes.
         fitted_: the fitted model.
         fitted_learner_: the learner that made it, with its options, also if it was given by name.
+        members_: list of the fitted models of the bootstrap; empty without.
         rate_: the base rate: the probability of a positive before anything is learned; for several classes (C,).
         history_: a dict for each step of the learner: its number (epoch, round or penalty), train_loss, val_loss.
         best_step_: the number of the step that was taken, counted from 1; None where nothing was held out.
@@ -102,6 +109,8 @@ class LLPClassifier(CountClassifier):
         label: Literal["proportion", "count", "interval"] = "proportion",
         rounding: Literal["error", "nearest", "spread"] = "error",
         noise: str | Callable[[Tensor], Tensor] | torch.distributions.Distribution | None = None,
+        bootstrap: int = 0,
+        n_jobs: int | None = None,
         progress: Progress | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -110,6 +119,8 @@ class LLPClassifier(CountClassifier):
         self.label = label
         self.rounding = rounding
         self.noise = noise
+        self.bootstrap = bootstrap
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
@@ -179,14 +190,16 @@ class LLPClassifier(CountClassifier):
         Returns:
             (n, 2) or (n, C).
         """
-        logits = torch.from_numpy(self.decision_function(X))
-        bags = bags_of(groups, len(logits), copies)
-        _, stated, objective, _ = self._statement(self._labels(y, len(logits)), bags, self.classes_)
-        if logits.dim() == 2:
+        logits, bags = self._bag_logits(X, groups, copies)
+        found = torch.from_numpy(self.predict_proba(X))
+        _, stated, objective, _ = self._statement(self._labels(y, len(found)), bags, self.classes_)
+        if logits.dim() == 3:
             objective = class_objective("joint", stated)[1]
-        found = logits.softmax(1) if logits.dim() == 2 else logits.sigmoid()
-        found[bags.index] = posteriors(objective, logits[bags.index], stated, bags)
-        return (found if logits.dim() == 2 else torch.stack([1 - found, found], 1)).numpy()
+        losses = torch.stack([objective(member, stated, bags.offsets) for member in logits])
+        each = torch.stack([posteriors(objective, member, stated, bags) for member in logits])
+        given = mixed_posteriors(each, losses, bags)
+        found[bags.index] = given if logits.dim() == 3 else torch.stack([1 - given, given], 1)
+        return found.numpy()
 
     def score(self, X: Any, y: Any, groups: Any = None, copies: Any = None, *, sample_weight: Any = None) -> float:
         """Without groups the accuracy of instances; with groups the mean over bags of log P(label of the bag).
@@ -201,7 +214,7 @@ class LLPClassifier(CountClassifier):
             return super().score(X, truth, sample_weight=sample_weight)
         logits, bags = self._bag_logits(X, groups, copies)
         _, stated, objective, _ = self._statement(self._labels(y, rows), bags, self.classes_)
-        losses = objective(logits, stated, bags.offsets).numpy()
+        losses = mixed_losses(torch.stack([objective(member, stated, bags.offsets) for member in logits])).numpy()
         weights = bag_weights(sample_weight, bags, rows, name="sample_weight")
         return -float(np.average(losses, weights=weights))
 

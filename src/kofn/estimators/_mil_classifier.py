@@ -15,6 +15,7 @@ from kofn import _require
 from kofn.bags import Bags
 from kofn.counts import CountDistribution
 from kofn.estimators._count_classifier import CountClassifier
+from kofn.estimators._ensemble import mixed, mixed_posteriors
 from kofn.estimators._row_labels import (
     Array,
     bag_weights,
@@ -52,6 +53,8 @@ class MILClassifier(CountClassifier):
         loss: "count", -log P(S >= 1) or -log P(S = 0); "max", "mean" or "logsumexp" of the instances; "attention" or
             "gated-attention" over their embeddings.
         positive_weight: factor for positive bags, or "balanced": negative bags over positive ones.
+        bootstrap: as in `LLPClassifier`.
+        n_jobs: as in `LLPClassifier`.
         progress: as in `LLPClassifier`.
         random_state: as in `LLPClassifier`.
 
@@ -82,12 +85,16 @@ class MILClassifier(CountClassifier):
         *,
         loss: Literal["count", "max", "mean", "logsumexp", "attention", "gated-attention"] = "count",
         positive_weight: float | Literal["balanced"] = 1.0,
+        bootstrap: int = 0,
+        n_jobs: int | None = None,
         progress: Progress | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.learner = learner
         self.loss = loss
         self.positive_weight = positive_weight
+        self.bootstrap = bootstrap
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
@@ -158,9 +165,11 @@ class MILClassifier(CountClassifier):
         check_is_fitted(self)
         if isinstance(self.fitted_, FittedNetwork) and self.fitted_.pooling is not None:
             instances = self._instances(X)
-            return self.fitted_.bag_logits(instances, bags_of(groups, len(instances), copies))
+            bags = bags_of(groups, len(instances), copies)
+            networks = cast(list[FittedNetwork], self.members_ or [self.fitted_])
+            return mixed(torch.stack([torch.from_numpy(each.bag_logits(instances, bags)) for each in networks])).numpy()
         logits, bags = self._bag_logits(X, groups, copies)
-        return bag_scores(logits, offsets=bags.offsets).numpy()
+        return mixed(torch.stack([bag_scores(member, offsets=bags.offsets) for member in logits])).numpy()
 
     def predict_bags(self, X: Any, groups: Any, copies: Any = None) -> Array:
         """The more probable class of each bag, (bags,), in the order in which bags first appear."""
@@ -181,12 +190,14 @@ class MILClassifier(CountClassifier):
         Returns:
             (n, 2).
         """
-        logits = torch.from_numpy(self.decision_function(X))
-        bags = bags_of(groups, len(logits), copies)
-        bag_labels = self._bag_labels(y, bags, len(logits))
-        positive = logits.sigmoid()
-        dist = CountDistribution(logits[bags.index], offsets=bags.offsets)
-        positive[bags.index] = dist.posteriors_between(bag_labels, torch.where(bag_labels == 1, dist.sizes, 0))
+        logits, bags = self._bag_logits(X, groups, copies)
+        positive = torch.from_numpy(self.predict_proba(X)[:, 1])
+        bag_labels = self._bag_labels(y, bags, len(positive))
+        dists = [CountDistribution(member, offsets=bags.offsets) for member in logits]
+        bounds = bag_labels, torch.where(bag_labels == 1, bags.sizes, 0)
+        losses = torch.stack([-dist.log_prob_between(*bounds) for dist in dists])
+        each = torch.stack([dist.posteriors_between(*bounds) for dist in dists])
+        positive[bags.index] = mixed_posteriors(each, losses, bags)
         return torch.stack([1 - positive, positive], 1).numpy()
 
     def score(self, X: Any, y: Any, groups: Any = None, *, sample_weight: Any = None) -> float:

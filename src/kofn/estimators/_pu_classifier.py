@@ -35,6 +35,8 @@ class PUClassifier(CountClassifier):
         stopping: what makes a network's epoch the best: "loss", the validation loss; or "prior", the paper's rule, that
             as many unlabelled validation instances are predicted positive as the mixture says, which an untrained
             network may fulfil by chance when they are few.
+        bootstrap: as in `LLPClassifier`; rows are drawn, among the labelled and among the unlabelled.
+        n_jobs: as in `LLPClassifier`.
         progress: as in `LLPClassifier`.
         random_state: as in `LLPClassifier`.
 
@@ -68,6 +70,8 @@ class PUClassifier(CountClassifier):
         positive_weight: float | None = None,
         bag_size: int | None = None,
         stopping: Literal["loss", "prior"] = "loss",
+        bootstrap: int = 0,
+        n_jobs: int | None = None,
         progress: Progress | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -78,6 +82,8 @@ class PUClassifier(CountClassifier):
         self.positive_weight = positive_weight
         self.bag_size = bag_size
         self.stopping = stopping
+        self.bootstrap = bootstrap
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 

@@ -9,18 +9,21 @@ from types import NoneType
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from kofn._model_file import Model, read_model, write_model
 from kofn.estimators._columns import Columns
 from kofn.estimators._fact_shapes import NUMBER, NUMBER_OR_NONE, require_shape
 from kofn.learners import Learner, Linear, Network, Trees
 
-NOT_KEPT = ("learner", "checkpoint", "callback", "progress", "device", "threads")  # of the machine, not of the model
+# Of the machine, not of the model.
+NOT_KEPT = ("learner", "checkpoint", "callback", "progress", "device", "threads", "n_jobs")
 WIDEST = 2**24  # bytes of all classes, so that a file cannot ask for memory that it does not fill
 
 
 SHAPES: dict[str, Any] = {  # of facts that nothing below would check
     "learner": {"parameters": dict, "state": dict},
+    "members": [dict],
     "history": [{...: NUMBER}],
     "best_step": (int, NoneType),
     "validation_loss": NUMBER_OR_NONE,
@@ -34,10 +37,14 @@ def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) 
     kept, code = _parameters(estimator)
     options, learner_code = _parameters(estimator.fitted_learner_)
     state, tensors = estimator.fitted_.to_model()
+    members = [member.to_model() for member in estimator.members_]
+    for number, (_, of_member) in enumerate(members):
+        tensors |= {f"{_member(number)}{name}": value for name, value in of_member.items()}
     facts: dict[str, Any] = {
         "parameters": kept,
         "not_saved": [*code, *learner_code],
         "learner": {"kind": type(estimator.fitted_learner_).__name__, "parameters": options, "state": state},
+        "members": [member_state for member_state, _ in members],
         "classes": to_json(estimator.classes_),
         "classes_dtype": estimator.classes_.dtype.str,
         "columns": None if estimator.columns_ is None else estimator.columns_.to_facts(),
@@ -100,11 +107,15 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     estimator = kind(learner, **(_tuples(facts["parameters"]) | rest))
     estimator.fitted_learner_ = copy(learner)
     estimator.fitted_ = learner.from_model(described["state"], model.tensors)
+    estimator.members_ = [
+        learner.from_model(state, _of_member(model.tensors, number)) for number, state in enumerate(facts["members"])
+    ]
     dtype = np.dtype(facts["classes_dtype"])
     if dtype.itemsize * len(facts["classes"]) > WIDEST:
         raise ValueError(f"{path} must have classes of at most {WIDEST} bytes; their dtype is {dtype}. Fit again.")
     rate = np.array(facts["rate"], dtype=np.float64)
-    if len(facts["classes"]) != (len(rate) if rate.ndim else 2) or estimator.fitted_.outputs != rate.shape:
+    outputs = {each.outputs for each in (estimator.fitted_, *estimator.members_)}
+    if len(facts["classes"]) != (len(rate) if rate.ndim else 2) or outputs != {rate.shape}:
         raise ValueError(
             f"{path} must have a rate and a score for each of its {len(facts['classes'])} classes. Fit again."
         )
@@ -124,6 +135,17 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     estimator.held_out_ = np.array(facts["held_out"], dtype=np.int64)
     estimator.held_out_logits_ = None
     return estimator
+
+
+def _member(number: int) -> str:
+    """What the names of the tensors of a member of the bootstrap begin with."""
+    return f"member.{number}."
+
+
+def _of_member(tensors: Mapping[str, Tensor], number: int) -> dict[str, Tensor]:
+    """The tensors of a member, by the names that its learner gave them."""
+    beginning = _member(number)
+    return {name.removeprefix(beginning): value for name, value in tensors.items() if name.startswith(beginning)}
 
 
 def _parameters(owner: Any) -> tuple[dict[str, Any], list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,6 +100,12 @@ class EM(Learner):
 
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedEM:
         raise ValueError("a model of EM cannot be in a file, because its classifier is code.")
+
+    def settled(self, fitted: Fitted) -> EM:
+        learner = copy(self)
+        learner.rounds = len(fitted.history) if fitted.best is None else fitted.best + 1
+        learner.validation_fraction = 0.0
+        return learner
 
     def _maximisation(self, x: Instances, target: Tensor, weight: Tensor, seed: int) -> Any:
         """The classifier, fitted to each row as each class; what has no weight is left out."""

@@ -73,6 +73,13 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
             ValueError, TypeError: one that is not, by its name.
         """
 
+    def settled(self, fitted: Fitted) -> Learner:
+        """The learner that makes a model such as `fitted` of other bags, with what was chosen on held-out bags set.
+
+        By default itself, of a learner that chooses nothing.
+        """
+        return self
+
     @abstractmethod
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Fitted:
         """The fitted model that `Fitted.to_model` described."""

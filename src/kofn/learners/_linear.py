@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -94,6 +95,12 @@ class Linear(Learner):
         if weights.ndim not in (1, 2) or len(weights) != design.width + 1:
             raise ValueError(f"the model must have {design.width + 1} weights; it has {weights.shape}.")
         return FittedLinear(design, weights)
+
+    def settled(self, fitted: Fitted) -> Linear:
+        learner = copy(self)
+        learner.l2 = fitted.history[-1 if fitted.best is None else fitted.best]["l2"]
+        learner.penalties = (learner.l2,)
+        return learner
 
     def _try(
         self, number: int, splits: list[Split], problem: Problem, penalties: list[float], progress: Progress | None

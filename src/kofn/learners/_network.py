@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -176,6 +177,14 @@ class Network(Learner):
         if design is not None and (design.width,) != shape:
             raise ValueError(f"the model's columns must be those of its network, {shape}; they make {design.width}.")
         return FittedNetwork(network.eval(), design, shape, outputs, pooling)
+
+    def settled(self, fitted: Fitted) -> Network:
+        learner = copy(self)
+        # A schedule then ends with the last of these epochs.
+        learner.epochs = len(fitted.history) if fitted.best is None else fitted.best + 1
+        learner.validation_fraction, learner.patience = 0.0, None
+        learner.checkpoint, learner.callback = None, None  # of the fit to all bags
+        return learner
 
     def _new(self, shape: tuple[int, ...], outputs: tuple[int, ...], pooling: str | None) -> nn.Module:
         network = make_network(self.module, shape, hidden=self.hidden, dropout=self.dropout, outputs=outputs)

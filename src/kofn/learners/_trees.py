@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,6 +118,11 @@ class Trees(Learner):
         if text:
             require_sound_trees(text, classes=start.size)
         return FittedTrees(text=text, start=start, threads=self.threads)
+
+    def settled(self, fitted: Fitted) -> Trees:
+        learner = copy(self)
+        learner.rounds = max(len(fitted.history), 1)  # without a column that can be split there is none
+        return learner
 
     def require_options(self) -> None:
         """Require numbers that LightGBM would refuse late, or not at all."""

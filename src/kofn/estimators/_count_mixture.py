@@ -1,0 +1,93 @@
+"""The distribution of a bag's count when several models, each as good as another, tell it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from kofn.counts import CountDistribution
+
+
+class CountMixture:
+    """The mixture, in equal parts, of the distributions of counts by several models of the same bags.
+
+        P(S = k) = (1 / B) sum_b P_b(S = k)
+
+    One of the models is true, and which one is not known: that is a mixture of distributions. A distribution of the
+    mean probabilities would treat instances as independent given nothing, and forget that a model that is too high is
+    too high on all of them at once; its intervals would be too narrow. Answers are those of `CountDistribution`.
+
+    Args:
+        members: of the same bags, float64.
+
+    Examples:
+        >>> import torch, kofn
+        >>> members = [kofn.CountDistribution(torch.full((10,), x, dtype=torch.float64)) for x in (-1.0, 1.0)]
+        >>> mixture = CountMixture(members)
+        >>> mixture.mean, mixture.interval(0.9), kofn.CountDistribution(torch.zeros(10)).interval(0.9)
+        (tensor(5., dtype=torch.float64), (tensor(1), tensor(9)), (tensor(2), tensor(8)))
+    """
+
+    def __init__(self, members: Sequence[CountDistribution]) -> None:
+        self.members = members
+        self.sizes, self.count_layout = members[0].sizes, members[0].count_layout
+
+    @property
+    def mean(self) -> Tensor:
+        """E S, (b,)."""
+        return torch.stack([dist.mean for dist in self.members]).mean(0)
+
+    def log_prob(self, counts: Tensor | int) -> Tensor:
+        """log P(S = count), (b,)."""
+        return self._mixed(lambda dist: dist.log_prob(counts))
+
+    def log_prob_between(self, low: Tensor | int | None, high: Tensor | int | None) -> Tensor:
+        """log P(low <= S <= high), (b,)."""
+        return self._mixed(lambda dist: dist.log_prob_between(low, high))
+
+    def log_probs(self) -> Tensor:
+        """log P(S = s) for every s of each bag, laid out as those of `CountDistribution`."""
+        return self._mixed(lambda dist: dist.log_probs())
+
+    def cdf(self, counts: Tensor | int) -> Tensor:
+        """P(S <= count), (b,)."""
+        return self.log_prob_between(None, counts).exp()
+
+    @property
+    def mode(self) -> Tensor:
+        """The most probable count of each bag, int64; of several that are equal up to rounding the largest."""
+        layout, log_probs = self.count_layout, self.log_probs()
+        most = log_probs >= layout.spread(layout.max(log_probs)) - 1e-12
+        return layout.max(torch.where(most, layout.place().double(), -1.0)).long()
+
+    def interval(self, level: float) -> tuple[Tensor, Tensor]:
+        """The central interval that holds the count with probability `level` or more, as `CountDistribution` has it."""
+        each = [dist.interval(level) for dist in self.members]
+        lows, highs = (torch.stack(ends) for ends in zip(*each, strict=True))
+        log_tail = min(math.log((1 - level) / 2), math.log(0.5)) + 1e-9
+        # What all members leave outside, the mixture leaves outside, and what all hold it holds: both ends of its
+        # interval lie between those of the members.
+        low = _last(lows.amin(0), lows.amax(0), lambda k: self.log_prob_between(None, k - 1) <= log_tail)
+        high = -_last(-highs.amax(0), -highs.amin(0), lambda k: self.log_prob_between(1 - k, None) <= log_tail)
+        return low, high
+
+    def _mixed(self, ask: Callable[[CountDistribution], Tensor]) -> Tensor:
+        return torch.stack([ask(dist) for dist in self.members]).logsumexp(0) - math.log(len(self.members))
+
+
+def count_distribution(log_odds: Tensor, offsets: Tensor) -> CountDistribution | CountMixture:
+    """The distribution of each bag's count from the log-odds (B, m) of its instances by each of B models."""
+    members = [CountDistribution(each, offsets=offsets) for each in log_odds]
+    return members[0] if len(members) == 1 else CountMixture(members)
+
+
+def _last(first: Tensor, last: Tensor, holds: Callable[[Tensor], Tensor]) -> Tensor:
+    """The largest k from first to last for which something holds that holds for `first` and never again once not."""
+    for _ in range(int((last - first).max()).bit_length() if len(first.shape) == 0 or len(first) else 0):
+        middle = (first + last + 1) // 2
+        true = holds(middle)
+        first, last = torch.where(true, middle, first), torch.where(true, last, middle - 1)
+    return first

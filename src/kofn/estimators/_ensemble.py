@@ -1,0 +1,148 @@
+"""What the fits to resampled bags say together: the mean of their probabilities, and intervals from their spread."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import t as student_t
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from kofn.bags import Bags
+from kofn.classes import one_vs_rest
+from kofn.estimators._row_labels import bags_of
+from kofn.learners import Fitted
+
+
+class Ensemble:
+    """Intervals of an estimator that was fitted with `bootstrap`; the estimators inherit them."""
+
+    fitted_: Fitted
+    members_: list[Fitted]
+
+    def predict_interval(
+        self, X: Any, level: float = 0.9, *, groups: Any = None, copies: Any = None, mean: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Confidence intervals of probabilities, of expected counts, or of the mean probabilities of groups of rows.
+
+        They say how far another sample of bags could have moved the model. With the log-odds z_b of the asked quantity
+        by each of the B members, and z that of their mean probability, which the estimator predicts,
+
+            sigmoid(z - q s)  to  sigmoid(z + q s),   s = standard deviation of z_1 ... z_B,
+
+        where q is the quantile of Student's t distribution with B - 1 degrees of freedom.
+
+        Args:
+            X: (n, ...) instances.
+            level: a probability, above 0 and below 1.
+            groups: (n,) the bag of each instance, or any other group of them, such as an age; groups come in the order
+                in which they first appear. None asks of each row.
+            copies: (n,) how many times each instance is in its group; by default once.
+            mean: of a group the mean probability of its instances, in place of its expected number of positives.
+
+        Returns:
+            low and high, each (n,) or (groups,); for several classes (n, C) or (groups, C).
+
+        Raises:
+            ValueError: a model that was fitted without `bootstrap`; a level outside (0, 1).
+
+        Examples:
+            >>> import numpy as np, kofn
+            >>> rng = np.random.default_rng(0)
+            >>> X, groups = rng.normal(size=(400, 2)), np.repeat(np.arange(100), 4)
+            >>> y = (X[:, 0] > 0).reshape(100, 4).mean(1).repeat(4)
+            >>> model = kofn.LLPClassifier("linear", bootstrap=20, random_state=0).fit(X, y, groups=groups)
+            >>> low, high = model.predict_interval(X, 0.9)
+            >>> probability = model.predict_proba(X)[:, 1]
+            >>> bool(((low <= probability) & (probability <= high)).all())
+            True
+            >>> low, high = model.predict_interval(X, groups=X[:, 0] > 0, mean=True)  # P(positive | X_0 > 0), and not
+            >>> low.shape
+            (2,)
+        """
+        check_is_fitted(self)
+        if not 0 < level < 1:
+            raise ValueError(f"`level` must be a probability above 0 and below 1; got {level}. 90 % is 0.9.")
+        if not self.members_:
+            raise ValueError(
+                "`bootstrap` must be a number of fits, such as 50, for a model to have intervals; this model was "
+                "fitted without. Fit it again with `bootstrap`."
+            )
+        logits = self._member_logits(X)
+        if groups is None and copies is None:
+            each = one_vs_rest(logits).movedim(-2, -1) if logits.dim() == 3 else logits
+            return interval_of(each, level)
+        bags = bags_of(groups, logits.shape[1], copies)
+        low, high = interval_of(torch.stack([_group_log_odds(member, bags) for member in logits]), level)
+        if mean:
+            return low, high
+        sizes = bags.sizes.numpy().reshape(-1, *(1 for _ in low.shape[1:]))
+        return low * sizes, high * sizes
+
+    def _member_logits(self, X: Any) -> Tensor:
+        """Logits of instances by each member, (B, n) or (B, n, C), or by the one model that there is, (1, ...)."""
+        instances = self._instances(X)  # type: ignore[attr-defined]  # of the estimator
+        return torch.stack([torch.from_numpy(model.logits(instances)) for model in self.members_ or [self.fitted_]])
+
+
+def interval_of(log_odds: Tensor, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The interval of a probability from its log-odds by each member, (B, ...): low and high, (...).
+
+    Examples:
+        >>> low, high = interval_of(torch.tensor([[-0.1], [0.0], [0.1]], dtype=torch.float64), 0.9)
+        >>> low.round(3), high.round(3)
+        (array([0.428]), array([0.572]))
+    """
+    spread = log_odds.std(0) * float(student_t.ppf((1 + level) / 2, len(log_odds) - 1))
+    centre = mixed(log_odds)
+    return torch.sigmoid(centre - spread).numpy(), torch.sigmoid(centre + spread).numpy()
+
+
+def mixed(logits: Tensor, *, classes: bool = False) -> Tensor:
+    """Logits of the mean of the members' probabilities, (B, ...) to (...); with `classes` along the last dimension.
+
+    The mean of logits would be another model, in which a member that is sure outvotes all others.
+
+    Examples:
+        >>> mixed(torch.tensor([[0.0], [30.0]])).sigmoid()  # of one half and one
+        tensor([0.7500])
+    """
+    if len(logits) == 1:
+        return logits[0]
+    if classes:
+        return logits.log_softmax(-1).logsumexp(0) - math.log(len(logits))
+    log_p, log_q = (torch.nn.functional.logsigmoid(x).logsumexp(0) for x in (logits, -logits))
+    return log_p - log_q
+
+
+def mixed_losses(losses: Tensor) -> Tensor:
+    """-log of the mean of the members' likelihoods, from their losses -log P_b: (B, bags) to (bags,)."""
+    return losses[0] if len(losses) == 1 else math.log(len(losses)) - losses.neg().logsumexp(0)
+
+
+def mixed_posteriors(each: Tensor, losses: Tensor, bags: Bags) -> Tensor:
+    """P(y_i = 1 | label of the bag), (m,), or of each class, (m, C), given that one of the members is true.
+
+        sum_b P(member b | label) P_b(y_i = 1 | label),   P(member b | label) ~ P_b(label)
+
+    Args:
+        each: (B, m) or (B, m, C) posteriors by each member, of the entries of bags.
+        losses: (B, bags) -log P_b(label).
+        bags: of the entries.
+    """
+    if len(each) == 1:
+        return each[0]
+    weights = losses.neg().softmax(0)[:, bags.bag_of()]
+    return ((weights.unsqueeze(-1) if each.dim() == 3 else weights) * each).sum(0)
+
+
+def _group_log_odds(logits: Tensor, bags: Bags) -> Tensor:
+    """Log-odds of the mean probability of each bag's instances, (n,) to (b,), or of each class, (n, C) to (b, C)."""
+    if logits.dim() == 1:
+        return bags.sum(logits.sigmoid()).log() - bags.sum((-logits).sigmoid()).log()
+    of_classes = one_vs_rest(logits).T
+    return bags.sum(of_classes.sigmoid()).log() - bags.sum((-of_classes).sigmoid()).log()
