@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from kofn import Bags, learners
 from kofn.learners import (
     BagObjective,
-    ByPrior,
+    ByPredictedShare,
     CountObjective,
     Network,
     Problem,
@@ -137,7 +137,7 @@ def _mil() -> Case:
 
 
 def _pu() -> Case:
-    return *halves(some_pu(60, size=8, rule=ByPrior(0.5)), 40), {"lr": 0.02, "batch_size": 2}
+    return *halves(some_pu(60, size=8, rule=ByPredictedShare(0.5)), 40), {"lr": 0.02, "batch_size": 2}
 
 
 #: Training with dropout: what must be the same after a restart.

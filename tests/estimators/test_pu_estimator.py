@@ -37,14 +37,14 @@ def test_the_prior_gives_the_mixture() -> None:
     assert kofn.PUClassifier(mixture=0.25, **quick()).fit(X, Y).mixture_ == 0.25
 
 
-@pytest.mark.parametrize("stopping", ["loss", "prior"])
+@pytest.mark.parametrize("stopping", ["loss", "predicted-share", "label-accuracy"])
 def test_stopping_rules(stopping: Any) -> None:
     model = kofn.PUClassifier(
         mixture=MIXTURE, **learns(**(BAGS | {"stopping": stopping, "validation_fraction": 0.2}))
     ).fit(X, Y)
     criteria = [entry["criterion"] for entry in model.history_]
     assert model.best_step_ == int(np.argmin(criteria)) + 1
-    if stopping == "prior":  # whole instances and a fraction for the loss
+    if stopping != "loss":  # whole instances and a fraction for the loss
         assert all(value % 1 > 0 for value in criteria)
         assert max(criteria) >= 1
     else:

@@ -22,6 +22,7 @@ from kofn.learners import (
     PUObjective,
     between,
 )
+from kofn.learners._objectives import known_entries
 from kofn.targets import Spread
 
 SIZES = [3, 1, 5, 2]
@@ -88,10 +89,10 @@ CASES: dict[str, tuple[Objective, Tensor, Any]] = {
     ),
 }
 PU_CASES: dict[str, tuple[Objective, Any]] = {
-    "pu": (PUObjective(0.4, positive_weight=1.0), lambda x: pu_by_one(losses.pu_loss, x)),
-    "pu, weighed by the mixture": (
-        PUObjective(0.4),
-        lambda x: pu_by_one(lambda p, u, m: losses.pu_loss(p, u, m, positive_weight=max(m * len(u), 1.0)), x),
+    "pu": (PUObjective(0.4), lambda x: pu_by_one(losses.pu_loss, x)),
+    "pu, weighted": (
+        PUObjective(0.4, positive_weight=3.0),
+        lambda x: pu_by_one(losses.pu_loss, x, positive_weight=3.0),
     ),
     "expectation": (
         PUObjective(0.4, "expectation", 2.0),
@@ -99,7 +100,14 @@ PU_CASES: dict[str, tuple[Objective, Any]] = {
     ),
     "upu": (PUObjective(0.4, "upu"), lambda x: pu_by_one(losses.upu_loss, x)),
     "nnpu": (PUObjective(0.4, "nnpu"), lambda x: pu_by_one(losses.nnpu_loss, x)),
-    "cvir": (PUObjective(0.4, "cvir"), lambda x: pu_by_one(losses.cvir_loss, x)),
+    "upu, logistic": (
+        PUObjective(0.4, "upu", surrogate="logistic"),
+        lambda x: pu_by_one(losses.upu_loss, x, surrogate="logistic"),
+    ),
+    "nnpu, logistic": (
+        PUObjective(0.4, "nnpu", surrogate="logistic"),
+        lambda x: pu_by_one(losses.nnpu_loss, x, surrogate="logistic"),
+    ),
 }
 
 
@@ -124,6 +132,15 @@ def test_pu_objective_is_the_loss_of_each_bag(name: str) -> None:
     x = logits()
     assert objective(x, KNOWN, PU_OFFSETS).shape == (3,)
     same_value_and_gradient(objective(x, KNOWN, PU_OFFSETS).mean(), oracle(x), x)
+
+
+def test_cvir_ranks_all_bags_that_it_is_given() -> None:
+    x = logits()
+    known = known_entries(KNOWN, PU_OFFSETS)
+    found = PUObjective(0.4, "cvir")(x, KNOWN, PU_OFFSETS)
+    assert found.shape == (3,)
+    same_value_and_gradient(found.mean(), losses.cvir_loss(x[known], x[~known], 0.4), x)
+    assert (found.mean() - pu_by_one(losses.cvir_loss, x)).abs().item() > 1e-3  # in each bag by itself others are kept
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.float32])

@@ -25,7 +25,9 @@ from learner_cases import (
 from torch import Tensor, nn
 
 from kofn import Bags, learners, losses
-from kofn.learners import ByLossAndError, CountObjective, Network, PooledObjective, Problem
+from kofn.learners import ByLossAndError, CountObjective, Network, PooledObjective, Problem, PUObjective
+
+RANKINGS: tuple[Any, ...] = ("epoch", "batch")
 
 
 def wrong_halves() -> tuple[Problem, Problem]:
@@ -49,6 +51,32 @@ def test_the_loss_of_a_pu_step_is_the_loss() -> None:
     found = train(data, optimizer=SGD)
     assert found.history[0]["train_loss"] == pytest.approx(loss.item(), rel=1e-5)
     torch.testing.assert_close(found.weights, stepped(net, loss), rtol=1e-4, atol=1e-6)
+
+
+def test_cvir_ranks_all_unlabelled_before_an_epoch() -> None:
+    """With two bags an epoch: what is ignored is chosen from both by the network that the epoch starts with."""
+    objective = PUObjective(0.3, "cvir")
+    data, net = some_pu(60, size=25, objective=objective), network()
+    seen: list[Tensor] = []
+    net.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].clone()) if module.training else None)
+    x = net.eval()(torch.from_numpy(data.instances)).flatten().detach()
+    train(data, net=net.train(), optimizer=SGD, batch_size=1)
+    unlabelled = (~data.labeled).nonzero().flatten()
+    kept = unlabelled[x[unlabelled].argsort()[: round(0.7 * len(unlabelled))]]
+    used = torch.cat(seen)
+    position = (torch.from_numpy(data.instances)[None] == used[:, None]).all(-1).nonzero()[:, 1]
+    assert len(seen) == len(data.bags) == 2  # as many steps
+    assert set(position.tolist()) == set(kept.tolist()) | set(data.labeled.nonzero().flatten().tolist())
+    batch = train(replace(data, objective=replace(objective, ranking="batch")), optimizer=SGD, batch_size=1)
+    assert torch.isfinite(batch.weights).all()
+
+
+def test_cvir_ranked_before_a_step_is_cvir_in_it() -> None:
+    """With one bag an epoch both rankings see the same network and the same rows."""
+    data = some_pu(objective=PUObjective(0.3, "cvir"))
+    found = [train(replace(data, objective=PUObjective(0.3, "cvir", ranking=how)), optimizer=SGD) for how in RANKINGS]
+    torch.testing.assert_close(found[0].weights, found[1].weights)
+    assert found[0].history[0]["train_loss"] == pytest.approx(found[1].history[0]["train_loss"], rel=1e-6)
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.01])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from learner_cases import Scripted, Trained, halves, some_bags, some_pu, train
 from torch import Tensor
 
-from kofn.learners import ByLoss, ByLossAndError, ByPrior, PUProblem
+from kofn.learners import ByLabelAccuracy, ByLoss, ByLossAndError, ByPredictedShare, PUProblem
 
 LOSSES = st.floats(-1e4, 1e4)
 
@@ -33,10 +34,37 @@ def test_by_loss_and_error_adds_the_share_of_wrong_bags() -> None:
     assert rule.criterion(0.25, first + second) == 0.25 + 2 / 4
 
 
-def test_by_prior_counts_unlabelled_instances_only() -> None:
+def test_by_predicted_share_counts_unlabelled_instances_only() -> None:
     x = torch.tensor([9.0, 9.0, 1.0, -1.0, -9.0, 2.0, 3.0, -1.0])  # bags of 5 and 3
-    sums = ByPrior(0.5).measure(x, torch.tensor([2, 1]), torch.tensor([0, 5, 8]))
+    sums = ByPredictedShare(0.5).measure(x, torch.tensor([2, 1]), torch.tensor([0, 5, 8]))
     assert sums.tolist() == [2, 5]  # 1.0 and 3.0 of three and two
+
+
+def test_by_label_accuracy_is_the_distance_of_the_accuracy() -> None:
+    x = torch.tensor([9.0, -9.0, 1.0, -1.0, -9.0, 2.0, 3.0, -1.0])  # bags of 5 and 3
+    labels, offsets = torch.tensor([2, 1]), torch.tensor([0, 5, 8])
+    given_labels = torch.tensor([1, 1, 0, 0, 0, 1, 0, 0])
+    for mixture in (0.2, 0.5, 0.9):
+        rule = ByLabelAccuracy(mixture, labeled_per_unlabeled=3 / 5)
+        wanted = 1 - mixture * 5 / 8
+        apart = abs(float(((x > 0) == (given_labels == 1)).double().mean()) - wanted) * 8
+        assert rule.criterion(0.0, rule.measure(x, labels, offsets)) == math.floor(apart + 0.5) + 0.5
+
+
+def test_by_label_accuracy_counts_a_positive_once_however_often_it_is_dealt() -> None:
+    rule = ByLabelAccuracy(0.5, labeled_per_unlabeled=0.25)  # one labelled, four unlabelled, in two bags
+    x = torch.tensor([-1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
+    sums = rule.measure(x, torch.tensor([1, 1]), torch.tensor([0, 3, 6]))
+    assert rule.criterion(0.0, sums) == 1.5  # one missed, two of two found
+
+
+def test_the_labelled_count_in_the_accuracy_alone() -> None:
+    """One of two unlabelled is found, as the mixture says, and one of two labelled is missed."""
+    offsets, labels = torch.tensor([0, 4]), torch.tensor([2])
+    x = torch.tensor([1.0, -1.0, 1.0, -1.0])
+    share, accuracy = ByPredictedShare(0.5), ByLabelAccuracy(0.5, labeled_per_unlabeled=1.0)
+    assert share.criterion(0.0, share.measure(x, labels, offsets)) == 0.5
+    assert accuracy.criterion(0.0, accuracy.measure(x, labels, offsets)) == 1.5
 
 
 @given(
@@ -46,11 +74,11 @@ def test_by_prior_counts_unlabelled_instances_only() -> None:
     other=st.tuples(st.floats(0, 1), LOSSES),
     step=st.integers(-3, 3),
 )
-def test_by_prior_is_lexicographic(
+def test_by_predicted_share_is_lexicographic(
     unlabelled: int, mixture: float, one: tuple[float, float], other: tuple[float, float], step: int
 ) -> None:
     """First the distance in whole instances, then the loss."""
-    rule = ByPrior(mixture)
+    rule = ByPredictedShare(mixture)
     first = round(one[0] * unlabelled)
     second = min(max(first + step, 0), unlabelled) if step else round(other[0] * unlabelled)
 
@@ -67,13 +95,13 @@ def test_by_prior_is_lexicographic(
 
 
 @pytest.mark.parametrize("loss", [-1e300, -1e3, 0.0, 40.0, 1e6])
-def test_by_prior_stays_within_its_instance(loss: float) -> None:
+def test_by_predicted_share_stays_within_its_instance(loss: float) -> None:
     sums = torch.tensor([7.0, 10.0], dtype=torch.float64)
-    assert 2.0 <= ByPrior(0.5).criterion(loss, sums) <= 3.0
+    assert 2.0 <= ByPredictedShare(0.5).criterion(loss, sums) <= 3.0
 
 
-def test_by_prior_tells_half_instances_apart() -> None:
-    criteria = [ByPrior(0.5).criterion(0.0, torch.tensor([k, 5.0], dtype=torch.float64)) for k in (3, 4, 5)]
+def test_by_predicted_share_tells_half_instances_apart() -> None:
+    criteria = [ByPredictedShare(0.5).criterion(0.0, torch.tensor([k, 5.0], dtype=torch.float64)) for k in (3, 4, 5)]
     assert criteria == [1.5, 2.5, 3.5]  # 0.5, 1.5 and 2.5 apart
 
 
@@ -153,8 +181,8 @@ def test_what_is_held_out_does_not_change_the_steps() -> None:
     assert all(map(torch.equal, seen(), seen(labels=torch.zeros(4, dtype=torch.int64))))
 
 
-def test_by_prior_in_training_counts_every_unlabelled_once() -> None:
-    class Watch(ByPrior):
+def test_by_predicted_share_in_training_counts_every_unlabelled_once() -> None:
+    class Watch(ByPredictedShare):
         def criterion(self, loss: float, sums: Tensor) -> float:
             totals.append(sums.tolist())
             return super().criterion(loss, sums)

@@ -75,6 +75,7 @@ PROBLEMS = {
     "max": mil_bags(20, pool="max"),
     "weighted": some_bags(20, objective=BagObjective(positive_weight=7.0), labels=mil_bags(20).labels),
     **{loss: some_pu(objective=PUObjective(0.5, loss)) for loss in ("count", "expectation", "upu", "nnpu", "cvir")},
+    "upu, logistic": some_pu(objective=PUObjective(0.5, "upu", surrogate="logistic")),
 }
 
 

@@ -48,7 +48,7 @@ NONE: Any = None
         (lambda: losses.mil_loss(X, torch.tensor([1, 0, 1])), ValueError, "`bag_labels` must hold one number for each bag"),
         (lambda: losses.mil_loss(X, torch.tensor([1, 0]).to("meta")), ValueError, "`bag_labels` must be on the device of `logits`, cpu"),
         (lambda: losses.pu_loss(X, X, 0.5, match=WRONG), ValueError, "`match` must be one of 'distribution', 'expectation'; got 'x'"),
-        (lambda: losses.upu_loss(X, X, 0.5, surrogate=WRONG), ValueError, "`surrogate` must be one of 'logistic', 'sigmoid'"),
+        (lambda: losses.upu_loss(X, X, 0.5, surrogate=WRONG), ValueError, "`surrogate` must be one of 'sigmoid', 'logistic'"),
         (lambda: losses.pu_loss(X, X, torch.full((3,), 0.5)), ValueError, "`mixture` must hold one number for each bag"),
         (lambda: kofn.targets.from_proportions(0.5, 8, rounding=WRONG), ValueError, "`rounding` must be one of 'error', 'nearest', 'spread'"),
     ],

@@ -30,7 +30,7 @@ def test_2_a_confidently_wrong_instance_has_a_gradient(size: float) -> None:
             lambda x: kofn.count_loss(x, kofn.OneOf([0])),
             lambda x: kofn.count_loss(x, kofn.Noisy(0, kofn.targets.DiscreteLaplace(1e-5))),
             lambda x: losses.pu_loss(torch.zeros(1), x, 0.0),
-            lambda x: losses.upu_loss(torch.zeros(1), x, 0.0),
+            lambda x: losses.upu_loss(torch.zeros(1), x, 0.0, surrogate="logistic"),
             lambda x: losses.cvir_loss(torch.zeros(1), x, 0.0),
         ],
         -1: [
@@ -40,7 +40,7 @@ def test_2_a_confidently_wrong_instance_has_a_gradient(size: float) -> None:
             lambda x: losses.pooled_bag_loss(x, 1, pool="mean"),
             lambda x: kofn.count_loss(x, kofn.AtLeast(1)),
             lambda x: losses.pu_loss(torch.zeros(1), x, 1.0, match="expectation"),
-            lambda x: losses.pu_loss(x, torch.zeros(3), 0.5),
+            lambda x: losses.pu_loss(x, torch.zeros(3), 0.5, positive_weight=1.0),
             lambda x: losses.cvir_loss(x, torch.zeros(3), 0.5),
         ],
     }
@@ -74,7 +74,7 @@ def test_6_negative_bags_have_a_term_of_their_own() -> None:
 def test_8_the_correction_of_nnpu_leaves_the_positive_risk_out() -> None:
     p = torch.tensor([4.0], dtype=torch.float64, requires_grad=True)
     u = torch.tensor([-5.0], dtype=torch.float64)
-    (slope,) = torch.autograd.grad(losses.nnpu_loss(p, u, 0.5), p)
+    (slope,) = torch.autograd.grad(losses.nnpu_loss(p, u, 0.5, surrogate="logistic"), p)
     positive_risk = -0.5 * torch.sigmoid(-p)
     torch.testing.assert_close(slope, 0.5 * torch.sigmoid(p))  # of -R-: no more, and of the other sign
     assert (slope - positive_risk).abs() > 1e-3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import mpmath
 import pytest
@@ -63,8 +63,14 @@ class TestCountLoss:
         assert loss.item() == pytest.approx(expected, rel=1e-9)
 
     def test_expectation(self) -> None:
-        whole = losses.pu_loss(P, U, 0.4, match="expectation")
-        torch.testing.assert_close(whole, -kofn.log_count_prob(U, 2) + softplus(-P).mean())
+        whole = losses.pu_loss(P, U, 0.4, match="expectation", positive_weight=3.0)
+        torch.testing.assert_close(whole, -kofn.log_count_prob(U, 2) + 3 * softplus(-P).mean())
+
+    @pytest.mark.parametrize(("mixture", "weight"), [(0.0, 1.0), (0.1, 1.0), (0.4, 2.0), (1.0, 5.0)])
+    @pytest.mark.parametrize("match", MATCHES)
+    def test_the_positives_weigh_as_much_as_those_of_a_bag(self, match: Any, mixture: float, weight: float) -> None:
+        said = losses.pu_loss(P, U, mixture, match=match, positive_weight=weight)
+        assert losses.pu_loss(P, U, mixture, match=match).item() == pytest.approx(said.item(), rel=1e-14)
 
     def test_expectation_between_two_counts(self) -> None:
         law = -kofn.log_count_distribution(U)
@@ -82,7 +88,7 @@ class TestCountLoss:
             assert losses.pu_loss(P, U[None], 0.4, match=match) == losses.pu_loss(P, U, 0.4, match=match)
 
     def test_mixture_for_each_bag(self) -> None:
-        bags, mixture = torch.stack([U, -U]), torch.tensor([0.2, 0.6])
+        bags, mixture = torch.stack([U, -U]), torch.tensor([0.2, 0.6])  # 1 and 3 positives, so that weights differ
         alone = [losses.pu_loss(P, bag, float(m)) for bag, m in zip(bags, mixture, strict=True)]
         torch.testing.assert_close(losses.pu_loss(P, bags, mixture), torch.stack(alone).mean(), rtol=1e-6, atol=0)
 
@@ -90,8 +96,8 @@ class TestCountLoss:
 @pytest.mark.parametrize(
     "loss",
     [losses.pu_loss, lambda p, u, m: losses.pu_loss(p, u, m, match="expectation"), losses.upu_loss, losses.nnpu_loss,
-     lambda p, u, m: losses.upu_loss(p, u, m, surrogate="sigmoid"), losses.cvir_loss],
-    ids=["distribution", "expectation", "upu", "nnpu", "upu sigmoid", "cvir"],
+     lambda p, u, m: losses.upu_loss(p, u, m, surrogate="logistic"), losses.cvir_loss],
+    ids=["distribution", "expectation", "upu", "nnpu", "upu logistic", "cvir"],
 )  # fmt: skip
 class TestAll:
     def test_derivatives(self, loss: object) -> None:
@@ -122,8 +128,8 @@ class TestAll:
         u = torch.zeros(4)
         (slope,) = torch.autograd.grad(loss(p, u, 0.5), p)
         assert slope.isfinite().all()
-        if loss in (losses.pu_loss, losses.cvir_loss):
-            assert slope.item() == pytest.approx(-1)
+        if loss in (losses.pu_loss, losses.cvir_loss):  # the weight of the former is two of four
+            assert slope.item() == pytest.approx(-2 if loss is losses.pu_loss else -1)
 
 
 def mean_softplus(x: Tensor) -> float:
@@ -133,10 +139,11 @@ def mean_softplus(x: Tensor) -> float:
 class TestBaselines:
     def test_upu_by_hand(self) -> None:
         expected = 0.3 * mean_softplus(-P) + mean_softplus(U) - 0.3 * mean_softplus(P)
-        assert losses.upu_loss(P, U, 0.3).item() == pytest.approx(expected, rel=1e-13)
+        assert losses.upu_loss(P, U, 0.3, surrogate="logistic").item() == pytest.approx(expected, rel=1e-13)
         s = torch.sigmoid
         expected = float(0.3 * s(-P).mean() + s(U).mean() - 0.3 * s(P).mean())
-        assert losses.upu_loss(P, U, 0.3, surrogate="sigmoid").item() == pytest.approx(expected, rel=1e-13)
+        assert losses.upu_loss(P, U, 0.3).item() == pytest.approx(expected, rel=1e-13)
+        assert expected == pytest.approx(float(0.6 * s(-P).mean() + s(U).mean() - 0.3))  # as the docstring says
 
     def test_nnpu_is_upu_while_the_negative_risk_is_not_negative(self) -> None:
         assert losses.nnpu_loss(P, U, 0.3) == losses.upu_loss(P, U, 0.3)
@@ -148,11 +155,22 @@ class TestBaselines:
         u = torch.tensor([-3.0, -4.0, -6.0], dtype=torch.float64, requires_grad=True)
         negative = mean_softplus(u) - 0.5 * mean_softplus(p)
         assert negative < -beta
-        loss = losses.nnpu_loss(p, u, 0.5, beta=beta, gamma=gamma)
+        loss = losses.nnpu_loss(p, u, 0.5, beta=beta, gamma=gamma, surrogate="logistic")
         assert loss.item() == pytest.approx(0.5 * mean_softplus(-p) - beta, rel=1e-12)
         slopes = torch.autograd.grad(loss, (p, u))
         torch.testing.assert_close(slopes[0], gamma * 0.5 * torch.sigmoid(p) / 2)  # pushes positives down
         torch.testing.assert_close(slopes[1], -gamma * torch.sigmoid(u) / 3)  # and the unlabelled up
+
+    def test_nnpu_corrects_the_sigmoid_risk(self) -> None:
+        p = torch.tensor([3.0, 5.0], dtype=torch.float64, requires_grad=True)
+        u = torch.tensor([-3.0, -4.0, -6.0], dtype=torch.float64, requires_grad=True)
+        s = torch.sigmoid
+        assert (s(u).mean() - 0.5 * s(p).mean()).item() < 0
+        loss = losses.nnpu_loss(p, u, 0.5)
+        assert loss.item() == pytest.approx(0.5 * s(-p).mean().item(), rel=1e-12)
+        slopes = torch.autograd.grad(loss, (p, u))
+        torch.testing.assert_close(slopes[0], 0.5 * (s(p) * s(-p)).detach() / 2)
+        torch.testing.assert_close(slopes[1], -(s(u) * s(-u)).detach() / 3)
 
     def test_cvir_by_hand(self) -> None:
         expected = mean_softplus(-P) + mean_softplus(torch.tensor([-1.3, -0.6, 0.1]).double())  # 2.2 and 0.4 left out

@@ -96,6 +96,9 @@ class PU:
     loss: Annotated[Literal["count", "expectation", "upu", "nnpu", "cvir"], typer.Option(help="Training loss.")] = (
         "count"
     )
+    surrogate: Annotated[
+        Literal["sigmoid", "logistic"], typer.Option(help="The loss of one row, with --loss upu or nnpu.")
+    ] = "sigmoid"
 
     def __post_init__(self) -> None:
         if (self.prior is None) == (self.mixture is None):
@@ -112,4 +115,4 @@ class PU:
         """The estimator, not fitted."""
         from kofn.estimators import PUClassifier
 
-        return PUClassifier(prior=self.prior, mixture=self.mixture, loss=self.loss, **common)
+        return PUClassifier(prior=self.prior, mixture=self.mixture, loss=self.loss, surrogate=self.surrogate, **common)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import torch
@@ -11,9 +11,21 @@ from torch import nn
 from kofn import _require
 from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._row_labels import Array, two_classes
-from kofn.learners import ByLoss, ByPrior, Learner, Progress, PUObjective, PUProblem
-from kofn.learners._objectives import PULossName
+from kofn.learners import (
+    ByLabelAccuracy,
+    ByLoss,
+    ByPredictedShare,
+    Learner,
+    Progress,
+    PUObjective,
+    PUProblem,
+    StoppingRule,
+)
+from kofn.learners._objectives import PULossName, Ranking
 from kofn.losses import mixture_proportion
+from kofn.losses._pu import Surrogate
+
+Stopping = Literal["loss", "predicted-share", "label-accuracy"]
 
 
 class PUClassifier(CountClassifier):
@@ -32,9 +44,16 @@ class PUClassifier(CountClassifier):
             the size of the bag, so that they count as much as the expected number of positives in it.
         bag_size: unlabelled instances in a bag, which has as many labelled positives. By default a 32nd of the
             unlabelled, at least 32 and at most 200. A network deals new bags each epoch.
-        stopping: what makes a network's epoch the best: "loss", the validation loss; or "prior", the paper's rule, that
-            as many unlabelled validation instances are predicted positive as the mixture says, which an untrained
-            network may fulfil by chance when they are few.
+        surrogate: the loss of one instance, with "upu" and "nnpu": "sigmoid", their authors', whose scores classify and
+            rank but are no log-odds; or "logistic" (`kofn.losses.upu_loss`).
+        ranking: what a network ranks together with "cvir": all unlabelled before each "epoch", as its authors do, or
+            those of a "batch" in each step. Other learners see all rows in each step, and held-out rows are ranked in
+            batches.
+        stopping: what makes a network's epoch the best: "loss", the validation loss; "predicted-share", that as many
+            unlabelled validation instances are predicted positive as the mixture says; "label-accuracy", the paper's
+            rule, that the accuracy against the given labels is a perfect classifier's
+            (`kofn.learners.ByLabelAccuracy`). An untrained network may meet the last two by chance when validation
+            instances are few.
         bootstrap: as in `LLPClassifier`; rows are drawn, among the labelled and among the unlabelled.
         n_jobs: as in `LLPClassifier`.
         progress: as in `LLPClassifier`.
@@ -69,7 +88,9 @@ class PUClassifier(CountClassifier):
         loss: PULossName = "count",
         positive_weight: float | None = None,
         bag_size: int | None = None,
-        stopping: Literal["loss", "prior"] = "loss",
+        surrogate: Surrogate = "sigmoid",
+        ranking: Ranking = "epoch",
+        stopping: Stopping = "loss",
         bootstrap: int = 0,
         n_jobs: int | None = None,
         progress: Progress | None = None,
@@ -81,6 +102,8 @@ class PUClassifier(CountClassifier):
         self.loss = loss
         self.positive_weight = positive_weight
         self.bag_size = bag_size
+        self.surrogate = surrogate
+        self.ranking = ranking
         self.stopping = stopping
         self.bootstrap = bootstrap
         self.n_jobs = n_jobs
@@ -125,16 +148,25 @@ class PUClassifier(CountClassifier):
             size=min(max(unlabeled // 32, 32), 200) if self.bag_size is None else self.bag_size,
             seed=seed,
             instances=instances,
-            objective=PUObjective(mixture, cast(PULossName, self.loss), self.positive_weight),
+            objective=PUObjective(
+                mixture, cast(PULossName, self.loss), self.positive_weight, self.surrogate, self.ranking
+            ),
             rate=min(max(mixture, half), 1 - half),
-            rule=ByPrior(mixture) if self.stopping == "prior" else ByLoss(),
+            rule=self._rule(mixture, (len(labeled) - unlabeled) / unlabeled),
             **self._problem_of_table(),
         )
         return problem, classes, mixture
 
+    def _rule(self, mixture: float, labeled_per_unlabeled: float) -> StoppingRule:
+        """What makes a network's epoch the best."""
+        if self.stopping == "label-accuracy":
+            return ByLabelAccuracy(mixture, labeled_per_unlabeled)
+        return ByPredictedShare(mixture) if self.stopping == "predicted-share" else ByLoss()
+
     def _check_options(self) -> None:
         super()._check_options()
-        _require.option("stopping", self.stopping, ("prior", "loss"))
+        for name, kinds in (("stopping", Stopping), ("surrogate", Surrogate), ("ranking", Ranking)):
+            _require.option(name, getattr(self, name), get_args(kinds))
         if (self.prior is None) == (self.mixture is None):
             raise ValueError(
                 f"either `prior` (fraction of positives in all the data) or `mixture` (among the unlabelled) must be "

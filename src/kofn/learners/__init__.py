@@ -25,7 +25,7 @@ from kofn.learners._objectives import (
 )
 from kofn.learners._perceptron import Logit, mlp, start_at_rate
 from kofn.learners._problem import Problem, PUProblem
-from kofn.learners._stopping import ByLoss, ByLossAndError, ByPrior, StoppingRule
+from kofn.learners._stopping import ByLabelAccuracy, ByLoss, ByLossAndError, ByPredictedShare, StoppingRule
 from kofn.learners._trees import Trees
 
 __all__ = [
@@ -36,9 +36,10 @@ __all__ = [
     "BagObjective",
     "BagSampler",
     "Batch",
+    "ByLabelAccuracy",
     "ByLoss",
     "ByLossAndError",
-    "ByPrior",
+    "ByPredictedShare",
     "ContaminationObjective",
     "CountObjective",
     "Draw",

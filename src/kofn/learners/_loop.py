@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from kofn.learners._network import Network
 
 History = list[dict[str, float]]
+CHUNK = 16384  # instances scored at a time
 
 
 class Batch(NamedTuple):
@@ -99,9 +101,12 @@ class Loop:
         for epoch in range(len(history), self.options.epochs):
             if self._is_patience_over(history, best_epoch):
                 break
+            self.stream.seed(self.seed, epoch, self.process, 1)  # 1: not the sampler's
+            problem = self.train.ranked(partial(self._score, network.eval())).deal(epoch, self.seed)
             for part, mode in modes:
                 part.training = mode
-            entry = {"epoch": float(epoch + 1), "train_loss": self._epoch(parallel, network, optimizer, epoch, steps)}
+            train_loss = self._epoch(parallel, network, optimizer, problem, epoch, steps)
+            entry = {"epoch": float(epoch + 1), "train_loss": train_loss}
             if self.valid is not None:
                 entry |= self._validate(network.eval())
             history.append(entry)
@@ -119,11 +124,15 @@ class Loop:
         return network.cpu().eval(), history, best_epoch
 
     def _epoch(
-        self, parallel: nn.Module, network: nn.Module, optimizer: torch.optim.Optimizer, epoch: int, steps: int
+        self,
+        parallel: nn.Module,
+        network: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        problem: Problem,
+        epoch: int,
+        steps: int,
     ) -> float:
-        """Train one epoch; its mean training loss."""
-        self.stream.seed(self.seed, epoch, self.process, 1)  # 1: not the sampler's
-        problem = self.train.deal(epoch, self.seed)
+        """Train one epoch on its bags; its mean training loss."""
         total, bags = torch.zeros((), dtype=torch.float64, device=self.device), 0
         rate = SCHEDULES[self.options.schedule]
         full = [group["lr"] for group in optimizer.param_groups]
@@ -191,6 +200,15 @@ class Loop:
             pools = isinstance(getattr(network, "module", network), AttentionMIL)
             logits = network(x, offsets=offsets) if pools else instance_logits(network(x), len(x), problem.outputs)
         return logits.to(torch.promote_types(logits.dtype, torch.float32)), labels, offsets
+
+    def _score(self, network: nn.Module, rows: Tensor) -> Tensor:
+        """Logits of instances by a network in evaluation mode, for a problem that ranks them."""
+        parts = []
+        with torch.no_grad(), self.stream.lent(), self._autocast():
+            for some in rows.split(CHUNK):
+                x = self.instances.index_select(0, some).to(self.device, self._dtype)
+                parts.append(instance_logits(network(x), len(x), self.train.outputs).float().cpu())
+        return torch.cat(parts)
 
     def _weighted(self, problem: Problem, items: Tensor, losses: Tensor) -> Tensor:
         """Losses of some bags by their weights, whose mean over all is 1; a bag of weight 0 is left out."""

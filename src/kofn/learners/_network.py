@@ -29,14 +29,13 @@ from kofn.learners._instance_network import (
     with_attention,
 )
 from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress
-from kofn.learners._loop import Loop
+from kofn.learners._loop import CHUNK, Loop
 from kofn.learners._perceptron import ends_in_logit, start_at_rate
 from kofn.learners._problem import Problem
 from kofn.learners._random_stream import RandomStream
 from kofn.learners._schedules import SCHEDULES
 from kofn.learners._splits import hold_out
 
-CHUNK = 16384  # instances scored at a time
 LARGEST_FACTOR = 1e6  # of a learning rate or a penalty, whose products float32 must hold
 
 
@@ -204,7 +203,7 @@ class Network(Learner):
         if problem.outputs and self.start != "rate":
             raise ValueError(f"`start` must be 'rate' or None for several classes; got {self.start}.")
         if ends_in_logit(network):
-            start_at_rate(network, problem.rate if self.start == "rate" else float(self.start))
+            start_at_rate(network, problem.start_rate if self.start == "rate" else float(self.start))
         elif self.start != "rate":
             raise TypeError(
                 f"`module` must be a torch.nn.Sequential that ends in a kofn.learners.Logit when `start` is a number; "

@@ -17,10 +17,12 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from kofn import losses
 from kofn.losses import count_loss
+from kofn.losses._pu import Surrogate
 from kofn.targets import Between, Exactly, Statement
 
 Unit = Literal["bag", "instance"]
 PULossName = Literal["count", "expectation", "upu", "nnpu", "cvir"]
+Ranking = Literal["epoch", "batch"]
 
 
 class Objective(Protocol):
@@ -204,9 +206,10 @@ class PUObjective:
     Args:
         mixture: fraction of positives among the unlabelled.
         loss: "count" or "expectation" (`kofn.losses.pu_loss`), "upu", "nnpu" or "cvir".
-        positive_weight: of the labelled positives, with "count" and "expectation"; None for the mixture times the
-            number of unlabelled in the bag, so that they count as much as the expected number of positives in it, and
-            as much as one at least.
+        positive_weight: of the labelled positives, with "count" and "expectation"; None as in `kofn.losses.pu_loss`.
+        surrogate: the loss of one instance, with "upu" and "nnpu"; as in `kofn.losses.upu_loss`.
+        ranking: what "cvir" ranks together: all bags that it is given, which are the "batch"; with "epoch" a network
+            ranks all unlabelled before each epoch (`PUProblem.ranked`).
 
     Examples:
         >>> import torch
@@ -221,12 +224,21 @@ class PUObjective:
     mixture: float
     loss: PULossName = "count"
     positive_weight: float | None = None
+    surrogate: Surrogate = "sigmoid"
+    ranking: Ranking = "epoch"
 
     @property
     def unit(self) -> Unit:
         return "bag" if self.loss in ("count", "expectation") else "instance"
 
+    @property
+    def saturates(self) -> bool:
+        """Whether the loss of an instance is flat at large scores of either sign."""
+        return self.loss in ("upu", "nnpu") and self.surrogate == "sigmoid"
+
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
+        if self.loss == "cvir":
+            return self._ranked_together(logits, labels, offsets)
         shapes, group = torch.stack([labels, offsets.diff() - labels], 1).unique(dim=0, return_inverse=True)
         result = logits.new_zeros(len(labels))
         for number, (known, unknown) in enumerate(shapes.tolist()):  # bags of one shape lie in a rectangle
@@ -237,9 +249,28 @@ class PUObjective:
 
     def _losses(self, positive: Tensor, unlabeled: Tensor) -> Tensor:
         """Losses (g,) of bags (g, p) and (g, k)."""
-        if self.unit == "instance":
-            loss = {"upu": losses.upu_loss, "nnpu": losses.nnpu_loss, "cvir": losses.cvir_loss}[self.loss]
-            return loss(positive, unlabeled, self.mixture, reduction="none")
-        weight = max(self.mixture * unlabeled.shape[1], 1.0) if self.positive_weight is None else self.positive_weight
+        if self.loss in ("upu", "nnpu"):
+            loss = losses.upu_loss if self.loss == "upu" else losses.nnpu_loss
+            return loss(positive, unlabeled, self.mixture, surrogate=self.surrogate, reduction="none")
         match: Any = "distribution" if self.loss == "count" else "expectation"
+        weight = self.positive_weight
         return losses.pu_loss(positive, unlabeled, self.mixture, match=match, positive_weight=weight, reduction="none")
+
+    def _ranked_together(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
+        """The one loss of all bags, as that of each, so that their mean is it."""
+        known = known_entries(labels, offsets)
+        return losses.cvir_loss(logits[known], logits[~known], self.mixture).expand(len(labels))
+
+
+def known_entries(labels: Tensor, offsets: Tensor) -> Tensor:
+    """(m,) bool: which entries of bags are labelled positives, the first `labels` (b,) ones of each bag.
+
+    Examples:
+        >>> import torch
+        >>> known_entries(torch.tensor([1, 2]), torch.tensor([0, 3, 5])).tolist()
+        [True, False, False, True, True]
+    """
+    sizes = offsets.diff()
+    place = torch.arange(int(sizes.sum()), device=offsets.device)
+    first = (offsets[:-1] - offsets[0]).repeat_interleave(sizes)
+    return place - first < labels.to(place).repeat_interleave(sizes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from kofn.bags import Bags
 from kofn.counts import CountDistribution
-from kofn.learners._objectives import CountObjective, Objective
+from kofn.learners._objectives import CountObjective, Objective, PUObjective
 from kofn.learners._stopping import ByLoss, StoppingRule
 from kofn.targets import Exactly
 
@@ -67,10 +67,15 @@ class Problem:
             return torch.zeros(len(self.bags), dtype=torch.int64)
         return self.proportions.argmax(1) if self.proportions.dim() == 2 else self.proportions.long()
 
+    @property
+    def start_rate(self) -> float | Tensor:
+        """The rate at which a learner starts."""
+        return self.rate
+
     @cached_property
     def start(self) -> Tensor:
         """The logit of an instance before anything is learned, (), or those of the classes, (C,), float64."""
-        return start_at(self.rate)
+        return start_at(self.start_rate)
 
     @cached_property
     def outputs(self) -> tuple[int, ...]:
@@ -89,6 +94,10 @@ class Problem:
 
     def deal(self, epoch: int, seed: int) -> Problem:
         """The problem with the bags of an epoch; here they are the same in each."""
+        return self
+
+    def ranked(self, score: Callable[[Tensor], Tensor]) -> Problem:
+        """The problem without the instances that an epoch ignores, by logits of positions; here none is ignored."""
         return self
 
     def compact(self) -> tuple[Tensor, Problem]:
@@ -226,9 +235,34 @@ class PUProblem(Problem):
     def strata(self) -> Tensor:
         return self.labeled[self.chosen].long()
 
+    @property
+    def start_rate(self) -> float | Tensor:
+        """One half for a sigmoid surrogate, whose slope p (1 - p) would vanish at the rate of a rare class."""
+        return 0.5 if isinstance(self.objective, PUObjective) and self.objective.saturates else self.rate
+
     def take(self, units: Tensor) -> PUProblem:
         """The problem of some of the instances."""
         return replace(self, chosen=self.chosen[units]).deal(0, 0)
+
+    def ranked(self, score: Callable[[Tensor], Tensor]) -> PUProblem:
+        """The problem without the unlabelled instances that look most positive, where the loss ranks once an epoch.
+
+        (1 - mixture) of the unlabelled are kept, those with the smallest logits, and pass for negatives. Of these
+        alone the loss ignores none. Bags shrink with them, so that an epoch has as many steps.
+        """
+        objective = self.objective
+        if not (isinstance(objective, PUObjective) and objective.loss == "cvir" and objective.ranking == "epoch"):
+            return self
+        known = self.labeled[self.chosen]
+        unlabelled = self.chosen[~known]
+        kept = max(round((1 - objective.mixture) * len(unlabelled)), 1)
+        lowest = score(unlabelled).topk(kept, largest=False).indices
+        return replace(
+            self,
+            chosen=torch.cat([self.chosen[known], unlabelled[lowest]]),
+            size=-(-self.size * kept // len(unlabelled)),
+            objective=replace(objective, mixture=0.0),
+        )
 
     def deal(self, epoch: int, seed: int) -> PUProblem:
         bags, labels = deal(self.labeled, self.chosen, self.size, epoch, seed)

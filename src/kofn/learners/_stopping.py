@@ -1,4 +1,4 @@
-"""When a network is at its best, judged on validation bags: the rules of the paper.
+"""When a network is at its best, judged on validation bags: ours and the rules of the paper.
 
 A rule sums what it needs over validation batches (sums, so that processes can add theirs up) and makes of them one
 number, the criterion: the epoch with the smallest is kept, and training may stop when it has not fallen for a while.
@@ -12,6 +12,8 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+
+from kofn.learners._objectives import known_entries
 
 
 class StoppingRule(Protocol):
@@ -67,7 +69,7 @@ class ByLossAndError:
 
 
 @dataclass(frozen=True)
-class ByPrior:
+class ByPredictedShare:
     """For PU learning: how far the number of unlabelled instances predicted positive is from what the mixture says.
 
     It counts instances, so that ties happen; the validation loss breaks them:
@@ -82,8 +84,8 @@ class ByPrior:
 
     Examples:
         >>> import torch
-        >>> from kofn.learners import ByPrior
-        >>> rule = ByPrior(0.5)
+        >>> from kofn.learners import ByPredictedShare
+        >>> rule = ByPredictedShare(0.5)
         >>> batch = torch.tensor([9.0, 1.0, -1.0, -1.0, -1.0]), torch.tensor([1]), torch.tensor([0, 5])
         >>> rule.criterion(0.0, rule.measure(*batch))  # one of four unlabelled, not two
         1.5
@@ -92,12 +94,57 @@ class ByPrior:
     mixture: float
 
     def measure(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
-        place = torch.arange(len(logits), device=logits.device)
-        bag = torch.bucketize(place, offsets[1:].to(place), right=True)
-        unlabelled = place - offsets[:-1].to(place)[bag] >= labels.to(place)[bag]
+        unlabelled = ~known_entries(labels, offsets)
         return torch.stack([(unlabelled & (logits > 0)).sum(), unlabelled.sum()]).double()
 
     def criterion(self, loss: float, sums: Tensor) -> float:
-        apart = float(sums[0] - self.mixture * sums[1])
-        # Not round(), to which 1.5 and 2.5 are the same.
-        return math.floor(abs(apart) + 0.5) + 0.5 + loss / (2 + 2 * abs(loss))
+        return _instances_then_loss(float(sums[0] - self.mixture * sums[1]), loss)
+
+
+@dataclass(frozen=True)
+class ByLabelAccuracy:
+    """For PU learning, the paper's rule: how far the accuracy against the given labels is from a perfect classifier's.
+
+    The labels of a perfect classifier differ from the given ones, labelled as positive and unlabelled as negative, in
+    the mixture * n_U positives that are not labelled. With n_P labelled and n_U unlabelled validation instances,
+
+        accuracy wanted = 1 - mixture n_U / (n_P + n_U),
+
+    which is the class prior for the mixture 1/2 of all the paper's settings. Times n_P + n_U, the distance to it is
+
+        |missed labelled positives + unlabelled predicted positive - mixture n_U|,
+
+    so that here, unlike in `ByPredictedShare`, the labelled positives count; the validation loss breaks ties as there.
+    Bags deal few positives again and again, so that of these the share missed is taken, times n_P.
+
+    Args:
+        mixture: fraction of positives among the unlabelled.
+        labeled_per_unlabeled: n_P / n_U.
+
+    Examples:
+        >>> import torch
+        >>> from kofn.learners import ByLabelAccuracy
+        >>> rule = ByLabelAccuracy(0.5, labeled_per_unlabeled=0.5)
+        >>> batch = torch.tensor([9.0, -2.0, 1.0, -1.0, -1.0, -1.0]), torch.tensor([2]), torch.tensor([0, 6])
+        >>> rule.criterion(0.0, rule.measure(*batch))  # one missed, one too few: accuracy 4/6, as wanted
+        0.5
+    """
+
+    mixture: float
+    labeled_per_unlabeled: float
+
+    def measure(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
+        known, positive = known_entries(labels, offsets), logits > 0
+        sums = [(known & ~positive).sum(), known.sum(), (~known & positive).sum(), (~known).sum()]
+        return torch.stack(sums).double()
+
+    def criterion(self, loss: float, sums: Tensor) -> float:
+        missed, known, found, unlabelled = sums.tolist()
+        labelled = self.labeled_per_unlabeled * unlabelled
+        return _instances_then_loss(labelled * missed / known + found - self.mixture * unlabelled, loss)
+
+
+def _instances_then_loss(apart: float, loss: float) -> float:
+    """Ordered by a distance in whole instances, then by the loss."""
+    # Not round(), to which 1.5 and 2.5 are the same.
+    return math.floor(abs(apart) + 0.5) + 0.5 + loss / (2 + 2 * abs(loss))

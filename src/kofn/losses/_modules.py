@@ -69,7 +69,7 @@ class PULoss(nn.Module):
     Args:
         mixture: fraction of positives among the unlabelled.
         match: "distribution", or "expectation" for the expected count only.
-        positive_weight: of the cross-entropy of the labelled positives.
+        positive_weight: of the cross-entropy of the labelled positives; None for the mixture times n.
 
     Examples:
         >>> import torch
@@ -85,7 +85,7 @@ class PULoss(nn.Module):
         mixture: float,
         *,
         match: Literal["distribution", "expectation"] = "distribution",
-        positive_weight: float = 1.0,
+        positive_weight: float | None = None,
     ) -> None:
         super().__init__()
         self.mixture, self.positive_weight = mixture, positive_weight

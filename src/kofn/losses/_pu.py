@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from kofn import _require
 from kofn.counts import CountDistribution
 from kofn.targets import Distributed, Exactly, Spread, from_proportions
 
-Surrogate = Literal["logistic", "sigmoid"]
+Surrogate = Literal["sigmoid", "logistic"]
 PUReduction = Literal["none", "mean"]
 
 
@@ -22,7 +22,7 @@ def pu_loss(
     mixture: Tensor | float,
     *,
     match: Literal["distribution", "expectation"] = "distribution",
-    positive_weight: float = 1.0,
+    positive_weight: float | None = None,
     reduction: PUReduction = "mean",
 ) -> Tensor:
     """Count loss for unlabelled bags of which a known fraction is positive, plus cross-entropy on known positives.
@@ -35,13 +35,22 @@ def pu_loss(
     plus positive_weight times the mean of softplus(-x) over the labelled positives. When k mixture is not an integer,
     its mass is shared by the two counts beside it (`kofn.targets.Spread`), so that its mean stays k mixture.
 
+    The weight is k mixture by default. If the labels of the bag were known, its negative log-likelihood would be
+
+        sum over its positives of softplus(-x) + sum over its negatives of softplus(x),
+
+    and the first sum has k mixture terms on average. The labelled positives are a sample of the same distribution, so
+    that k mixture times their mean estimates that sum: what the bag's count does not say of its positives is said in
+    the unit of the divergence, nats of a bag. With a weight of 1 the labelled would count as one instance against k,
+    and a mixture far from a half would make one class of all.
+
     Args:
         positive_logits: any shape, log-odds of labelled positives, at least one.
         unlabeled_logits: (k,), one bag, or (..., k), several.
         mixture: fraction of positives among the unlabelled, from 0 to 1; a number, or one for each bag.
         match: what of the binomial is matched: all of it ("CL" in the paper) or its mean ("CL-expect").
-        positive_weight: factor for the labelled positives. mixture times k makes them count as much as the
-            expected number of positives in a bag.
+        positive_weight: factor for the labelled positives; None for k mixture, the expected number of positives in a
+            bag, and at least 1, so that a mixture of 0 does not silence them.
         reduction: "mean", or "none" for one loss for each bag, of its own positives: (..., p) and (..., k) to (...).
 
     Returns:
@@ -54,7 +63,7 @@ def pu_loss(
         >>> import torch, kofn
         >>> x = torch.zeros(100)  # predicts a half for each: S has the wanted binomial distribution
         >>> loss = kofn.losses.pu_loss(torch.zeros(8), x, 0.5)
-        >>> torch.allclose(loss, torch.tensor(2.0).log())  # nothing but the cross-entropy of the positives
+        >>> torch.allclose(loss, 50 * torch.tensor(2.0).log())  # nothing but the cross-entropy of 50 positives
         True
 
     Reference:
@@ -71,11 +80,9 @@ def pu_loss(
         if match == "distribution"
         else from_proportions(share, size, rounding="spread")
     )
-    divergences = target.loss(dist)
-    if reduction == "mean":
-        divergences = divergences.mean()
-    risk: Tensor = divergences - positive_weight * _mean(logsigmoid(positives.double()), reduction)
-    return risk.to(unlabeled_logits.dtype)
+    weight = (size * share).clamp(min=1.0) if positive_weight is None else positive_weight
+    risk: Tensor = target.loss(dist) - weight * _mean(logsigmoid(positives.double()), reduction)
+    return (risk.mean() if reduction == "mean" else risk).to(unlabeled_logits.dtype)
 
 
 def _mean(values: Tensor, reduction: PUReduction) -> Tensor:
@@ -143,21 +150,25 @@ def upu_loss(
     unlabeled_logits: Tensor,
     mixture: float,
     *,
-    surrogate: Surrogate = "logistic",
+    surrogate: Surrogate = "sigmoid",
     reduction: PUReduction = "mean",
 ) -> Tensor:
     """uPU: the unbiased estimate of the classification risk.
 
         risk = mixture mean_P[l+] + (mean_U[l-] - mixture mean_P[l-]),
-        l+ = l(x), l- = l(-x),  l(x) = softplus(-x) ("logistic") or sigmoid(-x) ("sigmoid").
+        l+ = l(x), l- = l(-x),  l(x) = sigmoid(-x) ("sigmoid") or softplus(-x) ("logistic").
 
-    The part in brackets estimates the risk on negatives; it may be negative.
+    The part in brackets estimates the risk on negatives; it may be negative. "sigmoid" is what the authors of
+    nnPU train both with. It is bounded, so that no instance outweighs the others, and l(x) + l(-x) = 1, so that the
+    risk is 2 mixture mean_P[l+] + mean_U[l-] - mixture. It classifies and ranks; its scores are no log-odds, since it
+    is smallest at infinite ones. "logistic" is convex in each term, its scores are log-odds, but -l- of the positives
+    has no lower bound.
 
     Args:
         positive_logits: any shape, log-odds of labelled positives, at least one.
         unlabeled_logits: any shape, at least one.
         mixture: fraction of positives among the unlabelled.
-        surrogate: the loss of one instance.
+        surrogate: the loss l of one instance.
         reduction: as in `pu_loss`.
 
     Returns:
@@ -168,7 +179,7 @@ def upu_loss(
 
     Examples:
         >>> import torch, kofn
-        >>> kofn.losses.upu_loss(torch.zeros(3), torch.zeros(5), 0.4, surrogate="sigmoid")
+        >>> kofn.losses.upu_loss(torch.zeros(3), torch.zeros(5), 0.4)
         tensor(0.5000)
 
     Reference:
@@ -185,7 +196,7 @@ def nnpu_loss(
     *,
     beta: float = 0.0,
     gamma: float = 1.0,
-    surrogate: Surrogate = "logistic",
+    surrogate: Surrogate = "sigmoid",
     reduction: PUReduction = "mean",
 ) -> Tensor:
     """nnPU: uPU whose risk on negatives is not let below -beta.
@@ -203,7 +214,7 @@ def nnpu_loss(
         mixture: fraction of positives among the unlabelled.
         beta: how far below zero the risk on negatives may go.
         gamma: size of the step back.
-        surrogate: the loss of one instance, as in `upu_loss`; the authors train with "sigmoid".
+        surrogate: the loss of one instance, as in `upu_loss`; "sigmoid" is the authors'.
         reduction: as in `pu_loss`.
 
     Returns:
@@ -214,8 +225,8 @@ def nnpu_loss(
 
     Examples:
         >>> import torch, kofn
-        >>> kofn.losses.nnpu_loss(torch.full((3,), 9.0), torch.full((5,), -9.0), 0.4)  # R- is -3.6: held at 0
-        tensor(4.9361e-05)
+        >>> kofn.losses.nnpu_loss(torch.full((3,), 9.0), torch.full((5,), -9.0), 0.4)  # R- is -0.4: held at 0
+        tensor(4.9358e-05)
 
     Reference:
         Kiryo, Niu, du Plessis, Sugiyama. Positive-Unlabeled Learning with Non-Negative Risk Estimator. NeurIPS 2017.
@@ -228,7 +239,7 @@ def nnpu_loss(
 
 def _risks(p: Tensor, u: Tensor, mixture: float, surrogate: Surrogate, reduction: PUReduction) -> tuple[Tensor, Tensor]:
     """R+ and R-, in float64."""
-    _require.option("surrogate", surrogate, ("logistic", "sigmoid"))
+    _require.option("surrogate", surrogate, get_args(Surrogate))
     p = _require_some("positive_logits", p).double()
     u = _require_some("unlabeled_logits", u).double()
     share = _require.fraction("mixture", mixture)
