@@ -80,7 +80,10 @@ CAPTIONS = {
 }
 LEGEND = (
     "Ours beside the published numbers. The sign compares them: = within one published spread, + above, - below; a "
-    "star marks a significant difference (Welch's t-test, p < 0.05). ▲ marks the best of our methods in a cell. "
-    'Seconds are the wall-clock time of one run on one thread, while others ran beside it. "auc_rounded" is the "AUC" '
-    "of the paper's MIL code, computed from rounded predictions: the balanced accuracy."
+    "star marks a significant difference (Welch's t-test, p < 0.05). In bold (in lists, with ▲) is what is within one "
+    "standard error of the highest mean of ours in a cell, unless it has fewer seeds than a rival. † has records of "
+    "the earlier training loop, with the same recipe: the loop of today differs from it in the third or fourth digit. "
+    "Stale: the recipe has been changed since, and the number counts for nothing. Seconds are the wall-clock time of "
+    'one run on one thread, while others ran beside it. "auc_rounded" is the "AUC" of the paper\'s MIL code, computed '
+    "from rounded predictions: the balanced accuracy."
 )

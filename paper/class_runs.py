@@ -28,7 +28,12 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
 
     train, test = load(cell["data"])
     instances, proportions, groups = draw(train, cell, seed)
-    learner, options = (Trees(), recipe) if cell["data"] == "adult" else split_recipe(recipe)
+    learner: Any
+    options: Recipe
+    if "trees" in recipe:
+        learner, options = Trees(**recipe["trees"]), {"loss": recipe["loss"]}
+    else:
+        learner, options = split_recipe(recipe)
     model = LLPClassifier(learner, random_state=seed, **options).fit(instances, proportions, groups=groups)
     logits = torch.from_numpy(model.decision_function(test.instances.numpy())).double()
     found = {
@@ -36,6 +41,11 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
         "cross_entropy": float(torch.nn.functional.cross_entropy(logits, test.labels)),
     }
     return Outcome(found, model.history_)
+
+
+def protocol(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """How many instances are in bags."""
+    return {"instances": INSTANCES[cell["bag_size"]]}
 
 
 def draw(train: Labelled, cell: Mapping[str, Any], seed: int) -> tuple[Any, Any, Any]:

@@ -40,6 +40,11 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     return Outcome(compute_metrics(labels[test], model.bag_decision_function(X, groups), METRICS), model.history_)
 
 
+def protocol(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """How many folds there are, and which image is left out."""
+    return {"folds": FOLDS, "left_out": LEFT_OUT}
+
+
 def rows(instances: Tensor, bags: Bags, labels: Tensor) -> tuple[Any, Any, Any]:
     """X, y and groups of some bags."""
     bag = bags.bag_of()

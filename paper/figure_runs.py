@@ -25,6 +25,11 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     return runners[cell["figure"]](recipe, seed)
 
 
+def protocol(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """What is drawn."""
+    return {"example": list(EXAMPLE), "training_bags": TRAINING_BAGS, "bags": BAGS, "size": SIZE}
+
+
 def example(recipe: Recipe, seed: int) -> Outcome:
     """P(S = s) of the first 0, 1, 2, 3 instances: a row each."""
     logits = torch.logit(torch.tensor(EXAMPLE, dtype=torch.float64))

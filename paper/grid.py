@@ -12,8 +12,8 @@ from kofn import _require
 from paper import records
 from paper.cells import Run
 from paper.one_run import run_cell, shared_record, shared_run
-from paper.recipes import recipe
 from paper.records import RESULTS
+from paper.whole_recipe import state
 
 
 class RunResult(NamedTuple):
@@ -72,15 +72,11 @@ def run_grid(
 
 
 def recorded(results: str | os.PathLike[str], run: Run) -> bool:
-    """Whether there is a whole record of this run and of today's recipe.
-
-    Records from a jsonl file have no recipe; they are taken as they are.
-    """
+    """Whether there is a whole record of this run that is not stale, see `paper.whole_recipe.state`."""
     record = records.read(records.record_path(results, run))
     if record is None:
         return False
-    today = recipe(run.table, run.cell, run.method, run.preset)
-    return {key: record[key] for key in run.facts} == run.facts and record.get("config", today) == today
+    return {key: record[key] for key in run.facts} == run.facts and state(record) != "stale"
 
 
 def _reuse_shared_record(results: str | os.PathLike[str], run: Run, written: list[Path], on_done: Any) -> bool:

@@ -16,6 +16,7 @@ from paper.recipes import Recipe, split_recipe
 
 INTERVALS = {"[0,1/2]": (0.0, 0.5), "[1/2,1]": (0.5, 1.0), "[0,1]": (0.0, 1.0)}
 INSTANCES = {"adult": 8192, "magic": 6144}
+METRICS = ("auc", "auc_rounded")
 
 
 def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outcome:
@@ -30,7 +31,7 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
         machine.fit(rows.instances.numpy(), task.proportions.numpy(), task.bags.offsets.numpy())
         scores = machine.decision_function(test.instances.numpy())
         notes = {"penalty": machine.penalty_, "landmarks": recipe["landmarks"] or len(rows)}
-        return Outcome(compute_metrics(test.labels, scores, ["auc"]) | notes)
+        return Outcome(compute_metrics(test.labels, scores, METRICS) | notes)
     model, kept = classifier(task, method, recipe, seed)
     groups = task.bags.bag_of()
     model.fit(rows.instances[kept], task.proportions[groups[kept]], groups=groups[kept])
@@ -38,8 +39,13 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     if method == "CL-trees":
         notes = {"rounds": len(model.history_)}
     return Outcome(
-        compute_metrics(test.labels, model.decision_function(test.instances), ["auc"]) | notes, model.history_
+        compute_metrics(test.labels, model.decision_function(test.instances), METRICS) | notes, model.history_
     )
+
+
+def protocol(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """How the bags are drawn."""
+    return {"instances": INSTANCES[cell["data"]], "proportions": list(INTERVALS[cell["setting"]])}
 
 
 def draw(cell: Mapping[str, Any], seed: int) -> tuple[LLPTask, Labelled, Labelled]:
@@ -72,7 +78,7 @@ def classifier(task: LLPTask, method: str, recipe: Recipe, seed: int) -> tuple[A
 
     everything = torch.arange(len(task.bags.index))
     if method == "CL-trees":
-        return LLPClassifier(Trees(), random_state=seed, **recipe), everything
+        return LLPClassifier(Trees(**recipe["trees"]), loss=recipe["loss"], random_state=seed), everything
     options = dict(recipe)
     held_out, stop = options.pop("held_out"), options.pop("stop")
     if stop == "best":  # of the bags this part, rounded down: the estimator rounds up

@@ -38,6 +38,11 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     return Outcome(found, model.history_)
 
 
+def protocol(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes a bag positive, and how many bags are scored."""
+    return {"target": TARGET, "test_bags": TEST_BAGS}
+
+
 def fitted(cell: Mapping[str, Any], recipe: Recipe, seed: int) -> tuple[Any, MILTask]:
     """A trained classifier, and the test bags."""
     from kofn.estimators import MILClassifier

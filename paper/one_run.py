@@ -16,6 +16,7 @@ from paper import class_runs, colon_runs, figure_runs, llp_runs, mil_runs, pu_ru
 from paper.cells import Run
 from paper.outcome import Outcome
 from paper.recipes import Recipe, recipe
+from paper.whole_recipe import recipe_hash, whole_recipe
 
 RUNNERS: dict[str, Callable[[Mapping[str, Any], str, Recipe, int], Outcome]] = {
     "llp": llp_runs.run,
@@ -38,7 +39,8 @@ def run_cell(run: Run) -> dict[str, Any]:
         run: what to run.
 
     Returns:
-        A record: the run's facts, `config` (the recipe), `metrics`, `seconds`, `versions`, `machine` and `curve`.
+        A record: the run's facts, `recipe` (all of it) and `recipe_hash`, `metrics`, `seconds`, `versions`,
+        `machine` and `curve`.
 
     Examples:
         >>> from paper.cells import Run
@@ -47,19 +49,20 @@ def run_cell(run: Run) -> dict[str, Any]:
         >>> [round(p, 3) for p in record["metrics"]["pmfs"][3]]  # of three instances with 0.1, 0.2, 0.3
         [0.504, 0.398, 0.092, 0.006]
     """
-    config = recipe(run.table, run.cell, run.method, run.preset)
+    options = recipe(run.table, run.cell, run.method, run.preset)
+    whole = whole_recipe(run)
     threads = torch.get_num_threads()
     start = time.perf_counter()
     try:
         torch.set_num_threads(1)
         with _require.package("threadpoolctl", extra="paper").threadpool_limits(1):
-            outcome = RUNNERS[run.table](run.cell, run.method, config, run.seed)
+            outcome = RUNNERS[run.table](run.cell, run.method, options, run.seed)
     finally:
         torch.set_num_threads(threads)
     seconds = round(time.perf_counter() - start, 2)
     found = _of_level(outcome.metrics, "instance" if run.table == "mil-instance" else "bag")
     facts = {"metrics": found, "seconds": seconds, "versions": versions(), "machine": machine()}
-    return run.facts | {"config": config} | facts | {"curve": outcome.curve}
+    return run.facts | {"recipe": whole, "recipe_hash": recipe_hash(whole)} | facts | {"curve": outcome.curve}
 
 
 def shared_record(run: Run, record: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,6 +53,12 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     return Outcome(found | notes, model.history_)
 
 
+def protocol(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Which classes are positive, and how many images of each kind there are."""
+    positive, negative, *numbers = SETTINGS[cell["data"]]
+    return {"positive": list(positive), "negative": list(negative), "images": numbers, "mixture": MIXTURE}
+
+
 def fitted(data: str, recipe: Recipe, seed: int) -> tuple[Any, Labelled, Tensor, LastEpochScores]:
     """A trained classifier, all test images, which of them are the test set, and scores of the last epochs."""
     from kofn.estimators import PUClassifier

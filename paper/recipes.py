@@ -2,7 +2,9 @@
 
 A recipe is the options of a network (`kofn.Network`) and of the task's estimator (`TASK`), and a few words for the run:
 `stop` says which epoch is taken ("best" by the validation loss, or the "last"), `held_out` the share of bags that is
-kept from training, `average` of how many last epochs the scores are averaged. Trees have their defaults, and no recipe.
+kept from training, `average` of how many last epochs the scores are averaged. Trees have their defaults, which are
+written out, and so is whatever a network's numbers depend on: a record keeps its recipe, and a default that changes
+must show.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ Recipe = dict[str, Any]
 
 # What the estimator takes; the rest is the network's.
 TASK = ("loss", "positive_weight", "bag_size", "surrogate", "ranking", "stopping")
-# What the paper's networks do without: held-out bags where none are named, a start at the base rate, and columns that
-# are standardised once more.
+# What the paper's networks do without, unless it is named: held-out bags, a start at the base rate, columns that are
+# standardised once more, and so on.
 PLAIN: Recipe = {"validation_fraction": 0.0, "patience": None, "start": None, "standardise": False}
+PLAIN |= {"schedule": "constant", "weight_decay": 0.0, "l1": 0.0, "dropout": 0.0}
 
 LOSSES = {
     "CL": "count",
@@ -80,12 +83,26 @@ def split_recipe(recipe: Recipe) -> tuple[Network, Recipe]:
     return Network(**options), task
 
 
+def trees(method: str) -> Recipe:
+    """Boosted trees with their defaults of today.
+
+    Examples:
+        >>> trees("CL-trees")["trees"]["learning_rate"]
+        0.06
+    """
+    from kofn.learners import Trees
+
+    defaults = {name: value for name, value in Trees().get_params().items() if name != "threads"}
+    return {"loss": LOSSES[method], "trees": defaults}
+
+
 def llp(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
     """Adult and MAGIC."""
     if method == "LMMCM":
-        return {"landmarks": None if preset == "paper" else 1024}
+        penalties = [1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5]
+        return {"landmarks": None if preset == "paper" else 1024, "gamma": "scale", "penalties": penalties, "folds": 5}
     if method == "CL-trees":
-        return {"loss": LOSSES[method]}
+        return trees(method)
     data, size = cell["data"], cell["bag_size"]
     common: Recipe = PLAIN | {"loss": LOSSES[method], "hidden": [2048, 64] if data == "adult" else [2048]}
     common |= {"weight_decay": 1e-3, "l1": 0.0 if method == "PL" else 1e-3, "held_out": 0.125, "stop": "best"}
@@ -178,7 +195,7 @@ FAST_PU: dict[str, Recipe] = {
 def classes(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
     """Counts of several classes: one network for all losses and sizes of bags, or trees with their defaults."""
     if cell["data"] == "adult":
-        return {"loss": LOSSES[method]}
+        return trees(method)
     common: Recipe = PLAIN | {"loss": LOSSES[method], "hidden": [300], "lr": 1e-3, "schedule": "cosine"}
     # Found on training digits that are in no bag: with 40 epochs bags of 512 had taught no loss more than 65 %.
     epochs = 100 if cell["bag_size"] == 512 else 60

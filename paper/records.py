@@ -15,6 +15,7 @@ from paper.cells import METHODS, TABLES, Run
 
 RESULTS = Path(__file__).parent / "results"
 KEYS = ("table", "cell", "method", "preset", "seed", "metrics", "seconds", "versions", "machine")
+RECIPE = ("recipe", "recipe_hash")  # None in records that are older than the training loop of today
 
 
 def record_path(results: str | os.PathLike[str], run: Run) -> Path:
@@ -75,7 +76,8 @@ def collect(results: str | os.PathLike[str] = RESULTS) -> list[Path]:
             continue
         records = [record for path in sorted(folder.glob("*.json")) if (record := read(path)) is not None]
         lines = [
-            json.dumps({key: record[key] for key in KEYS}, allow_nan=False) for record in sorted(records, key=_order)
+            json.dumps({key: record.get(key) for key in KEYS + RECIPE}, allow_nan=False)
+            for record in sorted(records, key=_order)
         ]
         written.append(Path(results) / f"{table}.jsonl")
         _replace(written[-1], "".join(line + "\n" for line in lines))

@@ -12,6 +12,7 @@ from typing import Any
 from kofn import _require
 from paper.cells import METRICS, SEEDS, Cell, cells
 from paper.records import RESULTS, load_records
+from paper.whole_recipe import state
 
 STANDARD_ERROR = ("mil", "mil-instance", "mil-small", "colon")  # what these tables print as spread
 PERCENT = ("pu", "classes")
@@ -29,6 +30,8 @@ class Row:
         values: ours, one a seed (of folds their mean); empty where nothing was run.
         seconds: that one record took on average.
         folds: of a cross-validation, how many are recorded.
+        stale: whether `values` are of a recipe that has been changed since: they are shown, and count for nothing.
+        earlier: whether some are of the training loop before that of `kofn.learners`.
     """
 
     entry: Cell
@@ -36,6 +39,8 @@ class Row:
     values: tuple[float, ...]
     seconds: float
     folds: int = 0
+    stale: bool = False
+    earlier: bool = False
 
     @property
     def published(self) -> tuple[float, float] | None:
@@ -53,9 +58,14 @@ class Row:
         return stdev(self.values) if len(self.values) > 1 else math.nan
 
     @property
+    def standard_error(self) -> float:
+        """Of the mean of ours; 0 for one seed, which tells nothing of it."""
+        return self.sd / math.sqrt(len(self.values)) if len(self.values) > 1 else 0.0
+
+    @property
     def spread(self) -> float:
         """Of the kind that the table prints: standard deviation or standard error."""
-        return self.sd / math.sqrt(len(self.values)) if self.entry.table in STANDARD_ERROR and self.values else self.sd
+        return self.standard_error if self.entry.table in STANDARD_ERROR and len(self.values) > 1 else self.sd
 
     @property
     def difference(self) -> float:
@@ -119,14 +129,18 @@ def _key(cell: Mapping[str, Any], method: str) -> tuple[Any, ...]:
 
 
 def _row(entry: Cell, metric: str, records: Iterable[Mapping[str, Any]]) -> Row:
-    kept = [record for record in records if metric in record["metrics"]]
+    found = [(record, state(record)) for record in records if metric in record["metrics"]]
+    fresh = [record for record, how in found if how != "stale"]
+    kept = fresh or [record for record, _ in found]
     by_seed: dict[int, list[float]] = {}
     scale = 100.0 if entry.table in PERCENT else 1.0
     for record in kept:
         by_seed.setdefault(record["seed"], []).append(scale * record["metrics"][metric])
     values = tuple(fmean(by_seed[seed]) for seed in sorted(by_seed))
     seconds = fmean(record["seconds"] for record in kept) if kept else math.nan
-    return Row(entry, metric, values, seconds, sum(map(len, by_seed.values())) if entry.folds else 0)
+    folds = sum(map(len, by_seed.values())) if entry.folds else 0
+    earlier = any(how == "earlier loop" for _, how in found)
+    return Row(entry, metric, values, seconds, folds, stale=bool(kept) and not fresh, earlier=earlier)
 
 
 def header(table: str) -> list[str]:
@@ -136,10 +150,10 @@ def header(table: str) -> list[str]:
 
 
 def competing_rows(rows: Sequence[Row]) -> list[list[int]]:
-    """Places of the rows that share a cell and a metric, where two methods or more ran."""
+    """Places of the rows that share a cell and a metric, where two methods or more ran with today's recipes."""
     groups: dict[Any, list[int]] = {}
     for place, row in enumerate(rows):
-        if row.values:
+        if row.values and not row.stale:
             groups.setdefault((_key(row.entry.cell, ""), row.metric), []).append(place)
     return [places for places in groups.values() if len(places) > 1]
 
@@ -151,12 +165,21 @@ def best_of(rows: Sequence[Row], places: Sequence[int]) -> list[int]:
 
 
 def best(rows: Sequence[Row]) -> set[int]:
-    """Places of the rows that lead their contest."""
-    return {place for places in competing_rows(rows) for place in best_of(rows, places)}
+    """Places of the rows to print in bold: within one standard error of the highest mean of their contest.
+
+    The standard error is that of the row with this mean. A row with fewer seeds than a rival is not in bold.
+    """
+    found = set()
+    for places in competing_rows(rows):
+        first = rows[best_of(rows, places)[0]]
+        seeds = max(len(rows[place].values) for place in places)
+        near = first.mean - first.standard_error - ROUNDING
+        found |= {place for place in places if rows[place].mean >= near and len(rows[place].values) == seeds}
+    return found
 
 
 def lines(rows: Sequence[Row]) -> list[list[str]]:
-    """Rows as words; the best of the methods that were run in a cell is marked ▲."""
+    """Rows as words; ▲ marks what `best` finds."""
     first = best(rows)
     return [line(row, best=place in first) for place, row in enumerate(rows)]
 
@@ -168,7 +191,8 @@ def line(row: Row, *, best: bool = False) -> list[str]:
     names = [*map(str, row.entry.cell.values()), row.entry.method, row.metric]
     if not row.values:
         return [*names, "not run", printed, "", "", "0", ""]
-    ours = f"{row.mean:.{digits}f}" + (f" ± {row.spread:.{digits}f}" if len(row.values) > 1 else "") + " ▲" * best
+    ours = f"{row.mean:.{digits}f}" + (f" ± {row.spread:.{digits}f}" if len(row.values) > 1 else "")
+    ours += " stale" * row.stale + " †" * row.earlier + " ▲" * best
     apart = f"{row.difference:+.{digits}f}" if row.published else ""
     seeds = f"{len(row.values)}" + (f" ({row.folds} folds)" if row.entry.folds else "")
     return [*names, ours, printed, apart, row.mark, seeds, f"{row.seconds:.0f}"]

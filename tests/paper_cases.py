@@ -9,7 +9,7 @@ from typing import Any
 from paper import one_run
 from paper.cells import Run
 from paper.outcome import Outcome
-from paper.recipes import recipe
+from paper.whole_recipe import recipe_hash, whole_recipe
 
 
 def made_up(cell: Any, method: str, recipe: Any, seed: int) -> Outcome:
@@ -37,7 +37,8 @@ def slow_grid(results: str) -> None:
 
 def record(run: Run, **metrics: float) -> dict[str, Any]:
     """A whole record."""
-    facts: dict[str, Any] = {"config": recipe(run.table, run.cell, run.method, run.preset), "metrics": metrics}
+    whole = whole_recipe(run)
+    facts: dict[str, Any] = {"recipe": whole, "recipe_hash": recipe_hash(whole), "metrics": metrics}
     return run.facts | facts | {"seconds": 2.0, "versions": {}, "machine": {}, "curve": []}
 
 

@@ -11,12 +11,13 @@ import child_processes
 import pytest
 from paper_cases import lines, made_up, record
 
-from paper import one_run, records
+from paper import llp_runs, one_run, records
 from paper.cells import Run, runs
 from paper.grid import run_grid
 from paper.outcome import Outcome
 from paper.records import collect, load_records
 from paper.reproduce import reproduce
+from paper.whole_recipe import state
 
 ONLY = ["data=adult", "setting=[0,1]", "bag_size=8"]
 
@@ -70,10 +71,35 @@ def plain(text: str) -> Any:
 def test_a_record_of_another_recipe_is_run_again(tmp_path: Path, calls: list[Any]) -> None:
     (run,) = runs("llp", only=[*ONLY, "method=CL"], seeds=1)
     old = record(run, auc=0.5)
-    old["config"]["lr"] = 123.0
+    old["recipe"]["lr"] = 123.0
     records.write(tmp_path, run, old)
     run_grid([run], results=tmp_path, progress=False)
     assert calls == [("CL", 0)]
+
+
+def test_a_checkout_knows_what_is_stale(tmp_path: Path, calls: list[Any]) -> None:
+    """The committed file has the recipes: what was changed is run again, what has no hash is kept."""
+    wanted = runs("llp", only=[*ONLY, "method=CL", "method=PL", "method=LMMCM"], seeds=1)
+    for run in wanted:
+        old = record(run, auc=0.5)
+        if run.method == "CL":
+            old["recipe"]["epochs"] = 3
+        if run.method == "PL":  # of the loop before
+            old["recipe_hash"] = None
+        records.write(tmp_path / "a", run, old)
+    (path,) = collect(tmp_path / "a")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "llp.jsonl").write_bytes(path.read_bytes())
+    run_grid(wanted, results=tmp_path / "b", progress=False)
+    assert calls == [("CL", 0)]
+
+
+def test_what_the_data_are_drawn_by_is_part_of_the_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    (run,) = runs("llp", only=[*ONLY, "method=CL"], seeds=1)
+    kept = record(run, auc=0.5)
+    assert state(kept) == "current"
+    monkeypatch.setitem(llp_runs.INSTANCES, "adult", 4096)
+    assert state(kept) == "stale"
 
 
 @pytest.mark.slow
@@ -137,7 +163,7 @@ def test_collect_is_sorted_and_has_these_keys(tmp_path: Path, calls: list[Any]) 
     run_grid(wanted[::-1], results=tmp_path, progress=False)
     (path,) = collect(tmp_path)
     found = lines(path)
-    assert [list(line) for line in found] == [list(records.KEYS)] * 12
+    assert [list(line) for line in found] == [list(records.KEYS + records.RECIPE)] * 12
     assert [line["cell"]["bag_size"] for line in found] == [8, 32, 128, 512] * 3  # as numbers
     before = path.read_bytes()
     collect(tmp_path)

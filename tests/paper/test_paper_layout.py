@@ -71,44 +71,62 @@ def test_proportions_in_sentences(tmp_path: Path) -> None:
     llp(tmp_path, "[0,1]", 8, "PL", 0.8800)
     llp(tmp_path, "[0,1]", 32, "CL", 0.8700)  # below
     llp(tmp_path, "[0,1]", 32, "LMMCM", 0.8800)
-    llp(tmp_path, "[0,1]", 128, "CL", 0.9000)  # above; bags of 128 are in no contest
+    llp(tmp_path, "[0,1]", 128, "CL", 0.9000)  # above, but PL is ahead of it
     llp(tmp_path, "[0,1]", 128, "PL", 0.9100)
     llp(tmp_path, "[0,1]", 8, "CL-trees", 0.9100)  # no method of the paper: in no contest of its methods
     llp(tmp_path, "[0,1]", 128, "CL-trees", 0.8870)
-    near, ahead, trees, first = findings(summary("llp", results=tmp_path))
+    near, baselines, ahead, above, trees, first, coverage = findings(summary("llp", results=tmp_path))
     assert near == (
-        "CL is within one published standard deviation or above in 2 of 3 cells (1 to 2 seeds); "
+        "CL is within one published spread or above in 2 of 3 cells (1 to 2 seeds); "
         "not in adult [0,1] 32: CL 0.8700, published 0.8891."
     )
-    assert ahead == (
-        "CL has the highest mean of the paper's methods in 1 of 2 cells with bags of 8 and 32; "
-        "not in adult [0,1] 32: LMMCM 0.8800, published 0.8819."
+    assert baselines == (
+        "Of the baselines, these are within one published spread or above: PL in 1 of 2 cells; LMMCM in 0 of 1 cells."
     )
-    assert (
-        trees == "CL-trees is above the published CL in 1 of 2 cells (1 seed); not in adult [0,1] 128: CL-trees 0.8870."
+    assert ahead == (
+        "CL has the highest mean of the methods as they ran here in 1 of 3 cells; "
+        "not in adult [0,1] 32: LMMCM 0.8800, published 0.8819; adult [0,1] 128: PL 0.9100, published 0.8879."
+    )
+    assert above == (
+        "CL is no lower than the best published baseline in 2 of 3 cells; not in adult [0,1] 32: CL 0.8700, PL 0.8884."
+    )
+    assert trees == (
+        "CL-trees is at or above the published CL in 1 of 2 cells (1 seed); not in adult [0,1] 128: CL-trees 0.8870."
     )
     assert first == (
-        "CL-trees has the highest mean in 1 of 2 cells; not in adult [0,1] 128: PL 0.9100, published 0.8879."
+        "CL-trees has the highest mean of the methods as they ran here in 1 of 2 cells; "
+        "not in adult [0,1] 128: PL 0.9100, published 0.8879."
     )
+    assert coverage == "Of 96 cells, each with one method, 88 are not run; they count nowhere."
 
 
 def test_bags_in_sentences(tmp_path: Path) -> None:
-    for bags, value in [(50, 0.818 - 0.0149), (100, 0.906 - 0.0151)]:
+    for bags, value in [(50, 0.818 - 0.024), (100, 0.906 - 0.010)]:  # published: ± 0.024, ± 0.009
         cell = {"data": "mnist", "setting": "N(10,2)", "bags": bags}
         put(tmp_path, "mil", cell, "CL", value, metric="auc_rounded")
-    (near,) = findings(summary("mil", results=tmp_path))  # CL alone: no contest
-    assert near.startswith(
-        "CL is within 0.015 of the paper or above in 1 of 2 cells (1 seed); not in mnist N(10,2) 100"
+    near, above, _ = findings(summary("mil", results=tmp_path))  # CL alone: no contest here
+    assert near == (
+        "CL is within one published spread or above in 1 of 2 cells (1 seed); "
+        "not in mnist N(10,2) 100: CL 0.896, published 0.906."
+    )
+    assert above == (
+        "CL is no lower than the best published baseline in 0 of 2 cells; not in mnist N(10,2) 50: CL 0.794, "
+        "Attention 0.807; mnist N(10,2) 100: CL 0.896, Attention 0.913."
     )
 
 
 def test_positive_unlabelled_in_sentences(tmp_path: Path) -> None:
     put(tmp_path, "pu", {"data": "mnist17", "setting": "mixture 0.5"}, "CL", 0.990, 0.988, metric="accuracy")
     alone = "CL on mnist17: 98.90 %, 2 seeds (lowest 98.80)."
-    assert findings(summary("pu", results=tmp_path)) == [alone]
+    assert findings(summary("pu", results=tmp_path))[:2] == [
+        alone,
+        "CL is within one published spread or above in 1 of 1 cells (2 seeds).",
+    ]
     put(tmp_path, "pu", {"data": "mnist17", "setting": "mixture 0.5"}, "CVIR", 0.991, metric="accuracy")
-    behind = "CL has the highest mean in 0 of 1 cells; not in mnist17 mixture 0.5: CVIR 99.10, published 98.70."
-    assert findings(summary("pu", results=tmp_path)) == [alone, behind]
+    assert (
+        "CL has the highest mean of the methods as they ran here in 0 of 1 cells; "
+        "not in mnist17 mixture 0.5: CVIR 99.10, published 98.70." in findings(summary("pu", results=tmp_path))
+    )
 
 
 def test_equal_means_lead_together(tmp_path: Path) -> None:
@@ -120,7 +138,7 @@ def test_equal_means_lead_together(tmp_path: Path) -> None:
     (layout,) = layouts(rows)
     marked = [names[-1] for names, line in zip(layout.names, layout.entries, strict=True) for e in line if e and e.best]
     assert sorted(marked) == ["CL", "Gated Attention"]
-    assert findings(rows) == ["CL has the highest mean in 1 of 1 cells."]
+    assert findings(rows)[0] == "CL has the highest mean of the methods as they ran here in 1 of 1 cells."
 
 
 def test_instances_in_sentences(tmp_path: Path) -> None:
@@ -130,10 +148,16 @@ def test_instances_in_sentences(tmp_path: Path) -> None:
         records.write(tmp_path, run, record(run, accuracy=accuracy, auc_rounded=auc))
     collect(tmp_path)
     assert findings(summary("mil-instance", results=tmp_path)) == [
-        "CL is within 0.015 of the paper or above by accuracy in 1 of 1 cells (1 seed).",
-        "CL has the highest mean in 0 of 1 cells by accuracy; "
+        "CL is within one published spread or above by accuracy in 1 of 1 cells (1 seed).",
+        "Of the baselines by accuracy, these are within one published spread or above: Instance-Max in 1 of 1 cells.",
+        "CL has the highest mean of the methods as they ran here in 0 of 1 cells by accuracy; "
         "not in mnist N(10,2) 50: Instance-Max 0.9600, published 0.8714.",
-        "CL is within 0.015 of the paper or above by auc_rounded in 0 of 1 cells (1 seed); "
+        "CL is no lower than the best published baseline in 1 of 1 cells by accuracy.",
+        "CL is within one published spread or above by auc_rounded in 0 of 1 cells (1 seed); "
         "not in mnist N(10,2) 50: CL 0.8000, published 0.8341.",
-        "CL has the highest mean in 1 of 1 cells by auc_rounded.",
+        "Of the baselines by auc_rounded, these are within one published spread or above: Instance-Max in 1 of 1 "
+        "cells.",
+        "CL has the highest mean of the methods as they ran here in 1 of 1 cells by auc_rounded.",
+        "CL is no lower than the best published baseline in 1 of 1 cells by auc_rounded.",
+        "Of 42 cells, each with one method, 40 are not run; they count nowhere.",
     ]

@@ -17,7 +17,7 @@ from paper.one_run import run_cell
 from paper.records import collect
 from paper.report import report
 from paper.reproduce import reproduce
-from paper.summary import markdown, summary
+from paper.summary import best, markdown, summary
 
 ADULT = {"data": "adult", "setting": "[0,1]", "bag_size": 8}  # CL: 0.8985 ± 0.0010
 
@@ -84,6 +84,45 @@ def test_the_best_of_a_cell_is_marked(tmp_path: Path) -> None:
     text = markdown("llp", results=tmp_path)
     assert text.count("▲") == 1
     assert "0.8991 ▲" in line_of(text, "adult", "[0,1]", 8, "PL")
+
+
+def test_bold_within_one_standard_error_and_with_all_seeds(tmp_path: Path) -> None:
+    put(tmp_path, "llp", ADULT, "CL", 0.890, 0.892)  # 0.891 ± 0.001, a standard error
+    put(tmp_path, "llp", ADULT, "PL", 0.8905, 0.8905)
+    put(tmp_path, "llp", ADULT, "LMMCM", 0.8899, 0.8899)
+    rows = summary("llp", results=tmp_path)
+    assert {rows[place].entry.method for place in best(rows)} == {"CL", "PL"}
+    put(tmp_path, "llp", ADULT, "CL-trees", 0.8912)  # one seed is ahead: it is not in bold, nor is what is behind it
+    rows = summary("llp", results=tmp_path)
+    assert best(rows) == set()
+
+
+def test_a_changed_recipe_is_stale(tmp_path: Path) -> None:
+    """It is shown as what it is, and counts for nothing; one record of today's recipe takes its place."""
+    old = [Run("llp", ADULT, "CL", "fast", seed) for seed in range(3)]
+    for run in old:
+        changed = record(run, auc=0.95)
+        changed["recipe"] |= {"epochs": 1}
+        records.write(tmp_path, run, changed)
+    put(tmp_path, "llp", ADULT, "PL", 0.8884)
+    rows = summary("llp", results=tmp_path)
+    (row,) = [row for row in rows if row.entry.method == "CL" and row.values]
+    assert row.stale
+    assert row.values == (0.95,) * 3
+    assert best(rows) == set()
+    assert not any("CL is" in sentence for sentence in findings(rows))
+    assert "1 are stale" in findings(rows)[-1]
+    assert "| 0.9500 ± 0.0000 stale |" in line_of(markdown("llp", results=tmp_path), "adult", "[0,1]", 8, "CL")
+    put(tmp_path, "llp", ADULT, "CL", 0.9)
+    (row,) = [row for row in summary("llp", results=tmp_path) if row.entry.method == "CL" and row.values]
+    assert (row.values, row.stale) == ((0.9,), False)
+
+
+def test_the_earlier_loop_is_marked(tmp_path: Path) -> None:
+    run = Run("llp", ADULT, "CL", "fast", 0)
+    records.write(tmp_path, run, record(run, auc=0.9) | {"recipe_hash": None})
+    collect(tmp_path)
+    assert "| 0.9000 † |" in line_of(markdown("llp", results=tmp_path), "adult", "[0,1]", 8, "CL")
 
 
 def test_standard_errors_and_percent(tmp_path: Path) -> None:
