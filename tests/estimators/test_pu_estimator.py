@@ -78,3 +78,18 @@ def test_size_of_a_bag(size: int | None, expected: int) -> None:
     learner = kofn.Network(Watch(2, 1), epochs=1, batch_size=1, validation_fraction=0.0)
     kofn.PUClassifier(learner, mixture=MIXTURE, bag_size=size, random_state=0).fit(X, Y)
     assert 2 * expected - 2 <= min(sizes) <= max(sizes) <= 2 * expected  # as many labelled positives
+
+
+@pytest.mark.parametrize("learner", ["linear", "trees"])
+@pytest.mark.parametrize("loss", ["upu", "nnpu"])
+def test_the_sigmoid_surrogate_does_not_make_one_class_of_all(learner: str, loss: Any) -> None:
+    """A third are positive, so that "none is" is a local minimum of a loss that is flat far from zero."""
+    rng = np.random.default_rng(1)
+    truth = rng.random(2400) < 1 / 3
+    x = rng.normal(size=(2400, 3)) + 2 * truth[:, None]
+    labelled = truth & (rng.random(2400) < 0.4)
+    mixture = float(truth[~labelled].mean())
+    model = kofn.PUClassifier(learner, mixture=mixture, loss=loss, random_state=0).fit(x, np.where(labelled, 1, -1))
+    found = model.predict(x[~labelled]) == 1
+    assert abs(found.mean() - mixture) < 0.1
+    assert (found == truth[~labelled]).mean() > 0.9

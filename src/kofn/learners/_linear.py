@@ -33,7 +33,9 @@ class Linear(Learner):
 
     with weights of each class where there are several, by L-BFGS (scipy). Columns are standardised; a missing number
     becomes the mean with a column that says so, a category a column of its own. Penalties are tried from the largest
-    down, each from the weights of the last, until held-out bags have been worse twice.
+    down, each from the weights of the last, until held-out bags have been worse twice. With a loss that saturates (uPU
+    and nnPU with the sigmoid surrogate) all are tried, each from the start: under a large penalty it makes one class of
+    all, which no smaller one would leave.
 
     Args:
         l2: L2 penalty; None chooses it on held-out bags.
@@ -114,7 +116,7 @@ class Linear(Learner):
             losses.append(float(held.mean_loss(torch.from_numpy(scores[-1]))))
             if progress is not None:
                 progress(f"fold {number + 1} of {len(splits)}", step + 1, len(penalties), {"val_loss": losses[-1]})
-            if step >= 2 and min(losses[:-2]) < min(losses[-2:]):
+            if step >= 2 and min(losses[:-2]) < min(losses[-2:]) and not problem.saturates:
                 break
         return HeldOut(losses, float(held.bag_weights.sum()), rows.numpy(), scores.__getitem__)
 
@@ -122,8 +124,8 @@ class Linear(Learner):
         """The models of these penalties and their training losses, each found from the one before."""
         design = Design.learn(problem.instances, problem.categories, problem.row_weights)
         x = torch.from_numpy(design(problem.instances))
-        start = np.zeros((design.width + 1, *problem.outputs))
-        start[-1] = problem.start
+        start = fresh = np.zeros((design.width + 1, *problem.outputs))
+        fresh[-1] = problem.start
         instances = float(problem.row_weights.sum())
 
         def objective(weights: Weights, penalty: float) -> tuple[float, Weights]:
@@ -139,7 +141,7 @@ class Linear(Learner):
         for penalty in penalties:
             found = minimize(
                 objective,
-                start.ravel(),
+                (fresh if problem.saturates else start).ravel(),
                 args=(penalty,),
                 jac=True,
                 method="L-BFGS-B",

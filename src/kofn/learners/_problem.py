@@ -68,9 +68,14 @@ class Problem:
         return self.proportions.argmax(1) if self.proportions.dim() == 2 else self.proportions.long()
 
     @property
+    def saturates(self) -> bool:
+        """Whether the loss is flat at large logits, so that no learner comes back from there."""
+        return False
+
+    @property
     def start_rate(self) -> float | Tensor:
-        """The rate at which a learner starts."""
-        return self.rate
+        """The rate at which a learner starts: one half where the loss saturates, whose slope is largest there."""
+        return 0.5 if self.saturates else self.rate
 
     @cached_property
     def start(self) -> Tensor:
@@ -236,9 +241,8 @@ class PUProblem(Problem):
         return self.labeled[self.chosen].long()
 
     @property
-    def start_rate(self) -> float | Tensor:
-        """One half for a sigmoid surrogate, whose slope p (1 - p) would vanish at the rate of a rare class."""
-        return 0.5 if isinstance(self.objective, PUObjective) and self.objective.saturates else self.rate
+    def saturates(self) -> bool:
+        return isinstance(self.objective, PUObjective) and self.objective.saturates
 
     def take(self, units: Tensor) -> PUProblem:
         """The problem of some of the instances."""
