@@ -79,11 +79,13 @@ CAPTIONS = {
     "images, and the binomial distribution.",
 }
 LEGEND = (
-    "Ours beside the published numbers. The sign compares them: = within one published spread, + above, - below; a "
-    "star marks a significant difference (Welch's t-test, p < 0.05). In bold (in lists, with ▲) is what is within one "
-    "standard error of the highest mean of ours in a cell, unless it has fewer seeds than a rival. † has records of "
-    "the earlier training loop, with the same recipe: the loop of today differs from it in the third or fourth digit. "
-    "Stale: the recipe has been changed since, and the number counts for nothing. Seconds are the wall-clock time of "
-    'one run on one thread, while others ran beside it. "auc_rounded" is the "AUC" of the paper\'s MIL code, computed '
-    "from rounded predictions: the balanced accuracy."
+    "The sign compares ours with the published number: = within one published spread, + above, - below. A star marks a "
+    "significant difference (Welch's t-test, p < 0.05).",
+    "Bold (in lists, ▲): within one standard error of the highest mean of ours in its cell, and with no fewer seeds "
+    "than a rival.",
+    "†: records of the earlier training loop, with the same recipe; today's loop differs from it in the third or "
+    "fourth digit. Stale: the recipe has been changed since; the number counts for nothing until it is run again.",
+    "Seconds: wall-clock time of one run on one thread, while others ran beside it.",
+    '"auc_rounded": the "AUC" of the paper\'s MIL code, computed from rounded predictions, which is the balanced '
+    "accuracy.",
 )

@@ -23,9 +23,10 @@ def findings(rows: Sequence[Row]) -> list[str]:
         rows: from `summary`, all of one table.
     """
     run = [row for row in rows if row.values and not row.stale]
-    if not run:
+    if not any(row.values for row in rows):
         return []
-    return [sentence for sentence in [*FINDINGS[rows[0].entry.table](run), _coverage(rows)] if sentence]
+    told = FINDINGS[rows[0].entry.table](run) if run else []
+    return [sentence for sentence in [*told, _coverage(rows)] if sentence]
 
 
 def as_published(row: Row) -> bool:

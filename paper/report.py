@@ -11,11 +11,12 @@ from kofn import _require
 from kofn._atomic_write import atomic_write
 from paper.captions import CAPTIONS, LEGEND, PROTOCOLS, TITLES
 from paper.cells import TABLES
+from paper.differences import NOTES, differences, differences_markdown
 from paper.figures import figures
 from paper.findings import findings
 from paper.records import RESULTS, load_records
 from paper.summary import header, lines, summary
-from paper.table_layout import layouts, markdown_layout
+from paper.table_layout import html_layout, layouts, markdown_layout
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -30,22 +31,17 @@ td, th { padding: 0.2em 0.9em 0.2em 0; text-align: left; border-bottom: 1px soli
 small, .not-run { color: var(--quiet) } img { max-width: 100% } .best { font-weight: bold }
 </style></head><body>
 <h1>The paper's tables, run again</h1>
-<p>Preset: {{ preset }}. {{ legend }}</p>
+<p>Preset: {{ preset }}.</p>
+<ul>{% for sentence in legend %}<li>{{ sentence }}</li>{% endfor %}</ul>
 {% for part in tables %}<h2>{{ part.title }}</h2>
 <p>{% for words in part.protocol.split("`") %}{% if loop.index is even %}<code>{{ words }}</code>{% else %}{{ words }}
 {%- endif %}{% endfor %}</p>
 <p>{{ part.recorded }} of {{ part.lines | length }} rows have records.</p>
 <ul>{% for sentence in part.findings %}<li>{{ sentence }}</li>{% endfor %}</ul>
+<ul>{% for name, methods, papers, ours in part.differences %}<li><code>{{ name }}</code> ({{ methods }}): {{ papers }}
+in the paper, {{ ours }} here</li>{% endfor %}{% for note in part.notes %}<li>{{ note }}</li>{% endfor %}</ul>
 {% for layout in part.layouts %}{% if layout.metric %}<p>{{ layout.metric }}</p>{% endif %}
-<div class="wide"><table><tr>{% for name in layout.header %}<th>{{ name }}</th>{% endfor %}</tr>
-{% for names, entries in zip(layout.names, layout.entries) %}<tr>
-{%- for name in names %}<td>{{ name }}</td>{% endfor %}
-{%- for entry in entries %}<td>{% if entry %}
-<span class="{{ "not-run" if entry.ours == "not run" else "best" if entry.best }}">{{ entry.ours }}</span>
-{{ entry.mark }}
-{%- for words in (entry.published, entry.note) if words %}<br><small>{{ words }}</small>{% endfor %}
-{%- endif %}</td>{% endfor %}</tr>
-{% endfor %}</table></div>
+<div class="wide">{{ html_layout(layout) | safe }}</div>
 {% endfor %}<details><summary>Row by row, with differences and seconds</summary>
 <div class="wide"><table><tr>{% for name in part.header %}<th>{{ name }}</th>{% endfor %}</tr>
 {% for words in part.lines %}<tr{% if "not run" in words %} class="not-run"{% endif %}>
@@ -90,7 +86,9 @@ def report(
         for name, caption in CAPTIONS.items()
     ]
     environment = _require.package("jinja2", extra="paper").Environment(autoescape=True)
-    page = environment.from_string(PAGE).render(tables=tables, figures=shown, preset=preset, legend=LEGEND, zip=zip)
+    page = environment.from_string(PAGE).render(
+        tables=tables, figures=shown, preset=preset, legend=LEGEND, html_layout=html_layout
+    )
     written = [folder / "reproduction.md", folder / "reproduction.html"]
     _write(written[0], _markdown(tables, shown, preset))
     _write(written[1], page)
@@ -106,11 +104,15 @@ def _table(table: str, results: str | os.PathLike[str], preset: str) -> dict[str
         "recorded": recorded,
         "findings": findings(rows),
         "layouts": layouts(rows),
+        "differences": differences(table),
+        "notes": NOTES[table],
+        "differs": differences_markdown(table),
     }
 
 
 def _section(table: dict[str, Any]) -> str:
-    parts = [f"{table['recorded']} of {len(table['lines'])} rows have records."]
+    parts = ["What differs from the paper:", table["differs"]]
+    parts.append(f"{table['recorded']} of {len(table['lines'])} rows have records.")
     if table["findings"]:
         parts.append("\n".join(f"- {sentence}" for sentence in table["findings"]))
     for layout in table["layouts"]:
@@ -121,7 +123,7 @@ def _section(table: dict[str, Any]) -> str:
 
 
 def _markdown(tables: list[dict[str, Any]], shown: list[dict[str, Any]], preset: str) -> str:
-    parts = [f"Preset: {preset}. {LEGEND}"]
+    parts = [f"Preset: {preset}.", "\n".join(f"- {sentence}" for sentence in LEGEND)]
     parts += [f"## {table['title']}\n\n{table['protocol']}\n\n{_section(table)}" for table in tables]
     for figure in shown:
         picture = f"![{figure['caption']}]({figure['file']})" if figure["file"] else "not run"

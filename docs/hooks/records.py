@@ -2,12 +2,13 @@
 
 In a page, on a line of its own,
 
-    <!-- protocol: TABLE -->   how the table was run
-    <!-- findings: TABLE -->   what its records show, in sentences
-    <!-- table: TABLE -->      the paper's layout, and the same row by row
-    <!-- figure: NAME -->      a figure and its caption, or "not run"
-    <!-- legend -->            what the signs mean
-    <!-- records -->           how many records there are, of which versions and machines
+    <!-- protocol: TABLE -->      how the table was run
+    <!-- differences: TABLE -->   what differs from the paper
+    <!-- findings: TABLE -->      what its records show, in sentences
+    <!-- table: TABLE -->         ours beside the published numbers, and the same row by row
+    <!-- figure: NAME -->         a figure and its caption, or "not run"
+    <!-- legend -->               what the signs mean
+    <!-- records -->              how many records there are, of which versions and machines
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from mkdocs.structure.files import File, Files
 
 from paper.captions import CAPTIONS, LEGEND, PROTOCOLS
 from paper.cells import TABLES
+from paper.differences import differences_markdown
 from paper.figures import figures
 from paper.findings import findings
 from paper.records import RESULTS, load_records
 from paper.summary import markdown as flat_markdown
 from paper.summary import summary
-from paper.table_layout import layouts, markdown_layout
+from paper.table_layout import html_layout, layouts
+from paper.whole_recipe import state
 
 drawn: dict[str, Path] = {}
 
@@ -51,11 +54,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def table(name: str) -> str:
-    """One table as the paper prints it; below it, folded, every row."""
+    """One table, ours beside the published; below it, folded, every row."""
     rows = summary(name)
     parts = []
     for layout in layouts(rows):
-        shown_as = f'<div class="results" markdown>\n\n{markdown_layout(layout)}\n\n</div>'
+        shown_as = f'<div class="wide">{html_layout(layout)}</div>'
         parts += ([f"**`{layout.metric}`**"] if layout.metric else []) + [shown_as]
     flat = flat_markdown(name).replace("*", "\\*")
     folded = '??? note "Row by row, with differences and seconds"\n\n' + re.sub(r"^", "    ", flat, flags=re.M)
@@ -66,7 +69,9 @@ def shown(name: str) -> str:
     """A figure with its caption."""
     if name not in drawn:
         return f"{CAPTIONS[name]} *Not run.*"
-    return f"![{CAPTIONS[name]}]({name}.svg)\n\n*{CAPTIONS[name]}*"
+    records = [record for record in load_records(RESULTS, "figures") if record["cell"]["figure"] == name]
+    stale = " Stale: the recipe has been changed since." if "stale" in map(state, records) else ""
+    return f"![{CAPTIONS[name]}]({name}.svg)\n\n*{CAPTIONS[name]}{stale}*"
 
 
 def told(name: str) -> str:
@@ -89,9 +94,10 @@ def counted(_: str | None) -> str:
 
 MADE: dict[str, Callable[[Any], str]] = {
     "protocol": PROTOCOLS.__getitem__,
+    "differences": differences_markdown,
     "findings": told,
     "table": table,
     "figure": shown,
-    "legend": lambda _: LEGEND.replace("*", "\\*"),
+    "legend": lambda _: "\n".join(f"- {words}" for words in LEGEND),
     "records": counted,
 }

@@ -137,11 +137,14 @@ def test_every_page_fits_says_nothing_and_asks_for_nothing(
 ) -> None:
     browser.log("browser")
     browser.requested()
-    wide, pale = {}, {}
+    wide: dict[str, int | str] = {}
+    pale: dict[str, object] = {}
     for page in pages(site):
         browser.show(page, width=width, scheme=scheme)
         if (needed := browser.run("return document.documentElement.scrollWidth")) > width:
             wide[page.name] = needed
+        if browser.run("return [...document.querySelectorAll('.wide')].some((e) => e.scrollWidth > e.clientWidth)"):
+            wide[page.name] = "a table of results"
         if (worst := browser.run(CONTRAST)) and worst[0][0] < 4.5:
             pale[page.name] = worst
     red, green, blue = browser.run("return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ from paper_cases import record
 
 from paper import records
 from paper.cells import METHODS, TABLES, Run
+from paper.differences import differences, differences_markdown
 from paper.findings import findings
 from paper.records import collect
 from paper.summary import summary
-from paper.table_layout import layouts, markdown_layout
+from paper.table_layout import html_layout, layouts, markdown_layout
 
 
 def put(results: Path, table: str, cell: dict[str, object], method: str, *values: float, metric: str) -> None:
@@ -31,39 +33,115 @@ def llp(results: Path, setting: str, size: int, method: str, *values: float) -> 
 def test_every_row_has_its_place(table: str, tmp_path: Path) -> None:
     rows = summary(table, results=tmp_path)
     found = layouts(rows)
-    places = [entry for layout in found for line in layout.entries for entry in line if entry is not None]
+    places = [entry for layout in found for line in layout.lines for entry in line.entries if entry is not None]
     assert len(places) == len(rows)
     assert {entry.ours for entry in places} == {"not run"}
     for layout in found:
-        assert {names[-1] for names in layout.names} == set(METHODS[table])
-        for names, line in zip(layout.names, layout.entries, strict=True):
-            assert len(names) + len(line) == len(layout.header)
+        methods = [line.name for line in layout.lines] if table == "pu" else layout.columns
+        assert sorted(methods) == sorted(METHODS[table])
+        assert {len(line.entries) for line in layout.lines} == {len(layout.columns)}
     assert findings(rows) == []
 
 
 def test_one_table_a_metric_and_words_that_tell(tmp_path: Path) -> None:
     accuracy, auc = layouts(summary("mil-instance", results=tmp_path))
     assert (accuracy.metric, auc.metric) == ("accuracy", "auc_rounded")
-    assert accuracy.header[:3] == ["setting", "method", "bags 50"]  # all data are MNIST: not said
+    assert accuracy.lines[0][:2] == ("N(10,2)", "50")  # all data are MNIST: not said
     (colon,) = layouts(summary("colon", results=tmp_path))
-    assert colon.header == ["method", "accuracy", "auc_rounded", "f1", "precision", "recall"]
+    assert [line[:2] for line in colon.lines] == [
+        ("", metric) for metric in ("accuracy", "auc_rounded", "f1", "precision", "recall")
+    ]
     (pu,) = layouts(summary("pu", results=tmp_path))
-    assert pu.header == ["method", "binarized-mnist", "mnist17", "binarized-cifar", "cifar-cat-dog"]
+    assert pu.columns == ["binarized-mnist", "mnist17", "binarized-cifar", "cifar-cat-dog"]
 
 
 def test_an_entry(tmp_path: Path) -> None:
     llp(tmp_path, "[0,1]", 8, "CL", 0.9100, 0.9101, 0.9102)
     llp(tmp_path, "[0,1]", 8, "PL", 0.8884)
     (layout,) = layouts(summary("llp", results=tmp_path))
-    ours = layout.entries[layout.names.index(["adult", "[0,1]", "CL"])][0]
-    assert ours is not None
+    (line,) = [line for line in layout.lines if line[:2] == ("adult, [0,1]", "8")]
+    ours, trees, baseline, _ = line.entries
     assert ours == ("0.9101 ± 0.0001", "0.8985 ± 0.0010", "+*", "3 of 5 seeds", True)
-    text = markdown_layout(layout)
+    assert trees == ("not run", "", "", "", False)
+    assert baseline == ("0.8884", "0.8884 ± 0.0030", "=", "1 of 5 seeds", False)
+    header, _, *lines = markdown_layout(layout).splitlines()
+    assert header == "|  | bag size | CL | CL, published | CL-trees | PL | PL, published | LMMCM | LMMCM, published |"
     assert (
-        "| **0.9101 ± 0.0001** +\\*<br><small>0.8985 ± 0.0010</small><br><small>3 of 5 seeds</small> | not run<br>"
-        in text
+        "| adult, [0,1] | 8 | **0.9101 ± 0.0001** +\\* (3 of 5 seeds) | 0.8985 ± 0.0010 | not run "
+        "| 0.8884 = (1 of 5 seeds) | 0.8884 ± 0.0030 | not run | 0.8831 ± 0.0026 |" in lines
     )
-    assert "| 0.8884 =<br><small>0.8884 ± 0.0030</small><br><small>1 of 5 seeds</small> |" in text
+
+
+class Counted(HTMLParser):
+    """How many columns each line of a table has."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.lines: list[int] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self.lines.append(0)
+        if tag in ("td", "th"):
+            self.lines[-1] += int(dict(attrs).get("colspan") or 1)
+
+
+@pytest.mark.parametrize("table", [table for table in TABLES if table != "figures"])
+def test_lines_of_html_have_the_same_columns(table: str, tmp_path: Path) -> None:
+    for layout in layouts(summary(table, results=tmp_path)):
+        text = html_layout(layout)
+        lines = Counted(text).lines
+        published = sum(layout.has_published(place) for place in range(len(layout.columns)))
+        second = 1 if published else 0
+        columns = 1 + len(layout.columns) + published
+        assert lines[0] == columns
+        assert set(lines[1 + second :]) == {columns}
+        assert text.count("<th>published</th>") == published
+
+
+def test_html_tells_what_the_entry_tells(tmp_path: Path) -> None:
+    llp(tmp_path, "[0,1]", 8, "CL", 0.9100, 0.9101, 0.9102)
+    llp(tmp_path, "[0,1]", 8, "PL", 0.8884, 0.8884, 0.8884)
+    (layout,) = layouts(summary("llp", results=tmp_path))
+    text = html_layout(layout)
+    assert '<tr class="block"><th colspan="8">adult, [0,1]</th></tr>' in text
+    assert (
+        '<th scope="row"><span class="key">bag size </span>8</th><td data-label="CL, ours"><strong>0.9101 ± 0.0001'
+        '</strong> <span class="mark">+*</span><br><small>3 of 5 seeds</small></td>'
+        '<td class="published" data-label="published">0.8985 ± 0.0010</td>'
+        '<td class="alone" data-label="CL-trees"><span class="not-run">not run</span></td>' in text
+    )
+
+
+def test_a_stale_cell_says_so_on_the_page_and_a_deleted_record_is_not_run(tmp_path: Path) -> None:
+    llp(tmp_path, "[0,1]", 8, "CL", 0.9100)
+    run = Run("llp", {"data": "adult", "setting": "[0,1]", "bag_size": 8}, "CL", "fast", 0)
+    changed = record(run, auc=0.91)
+    changed["recipe"] |= {"lr": 1.0}
+    records.write(tmp_path, run, changed)
+    collect(tmp_path)
+    assert "<small>stale, 1 of 5 seeds</small>" in html_layout(layouts(summary("llp", results=tmp_path))[0])
+    records.record_path(tmp_path, run).unlink()
+    collect(tmp_path)
+    text = html_layout(layouts(summary("llp", results=tmp_path))[0])
+    assert text.count("not run</span>") == 96
+    assert "stale" not in text
+
+
+@pytest.mark.parametrize("table", [table for table in TABLES if table != "figures"])
+def test_differences_are_those_of_the_recipes(table: str) -> None:
+    for name, methods, papers, ours in differences(table):
+        assert set(methods.split(", ")) <= set(METHODS[table])
+        assert (papers, ours) != ("none", "none"), name
+    assert differences_markdown(table).endswith(".")
+
+
+def test_differences_in_words() -> None:
+    assert ("network", "CL, CL-expect, CVIR, nnPU, uPU", "5000-5000-50 or ResNet-18") in [
+        line[:3] for line in differences("pu")
+    ]
+    assert ("weight_decay", "CL", "0.0001", "0") in differences("mil")
 
 
 def test_proportions_in_sentences(tmp_path: Path) -> None:
@@ -136,7 +214,7 @@ def test_equal_means_lead_together(tmp_path: Path) -> None:
     put(tmp_path, "mil-small", cell, "CL", 0.15, 0.15, metric="auc_rounded")  # the float below
     rows = summary("mil-small", results=tmp_path)
     (layout,) = layouts(rows)
-    marked = [names[-1] for names, line in zip(layout.names, layout.entries, strict=True) for e in line if e and e.best]
+    marked = [m for line in layout.lines for m, e in zip(layout.columns, line.entries, strict=True) if e and e.best]
     assert sorted(marked) == ["CL", "Gated Attention"]
     assert findings(rows)[0] == "CL has the highest mean of the methods as they ran here in 1 of 1 cells."
 
