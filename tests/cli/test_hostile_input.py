@@ -26,7 +26,7 @@ pytestmark = [
 
 LEARNERS = {
     "trees": ["--set", "rounds=2"],
-    "linear": ["--set", "l2=0.1"],
+    "linear": ["--set", "l2=0.1", "--bootstrap", "2", "--jobs", "1"],
     "network": ["--set", "epochs=1", "--set", "hidden=3"],
 }
 
@@ -141,7 +141,7 @@ def test_odd_options_that_are_fine(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("t.csv", "m", "link"):
+    for name in ("t.csv", "m", "link", "linear"):
         (tmp_path / name).symlink_to(folder / name)
     before = set(os.listdir(tmp_path))
     ends(tmp_path, words, 0)

@@ -54,6 +54,10 @@ def test_the_fit_to_all_bags_is_as_without(name: str) -> None:
     assert plain.members_ == []
 
 
+def again_problem() -> Any:
+    return kofn.LLPClassifier()._problem(TASK.X, TASK.y, TASK.groups)[0]
+
+
 @pytest.mark.parametrize("name", LEARNERS)
 def test_members_choose_nothing(name: str) -> None:
     learner = LEARNERS[name]()
@@ -64,7 +68,8 @@ def test_members_choose_nothing(name: str) -> None:
     steps = {"trees": len(model.history_), "linear": 1}.get(name, model.best_step_)
     assert len(again.history_) == steps
     if name == "linear":
-        assert again.history_[-1]["l2"] == model.history_[model.best_step_ - 1]["l2"]
+        assert again.history_[-1]["l2"] == pytest.approx(0.1 * model.history_[model.best_step_ - 1]["l2"])
+        assert kofn.Linear(l2=0.5).settled(kofn.Linear(l2=0.5).fit(again_problem(), seed=0)).l2 == 0.5  # as given
 
 
 def test_members_leave_checkpoints_and_callbacks_alone(tmp_path: Any) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from model_file_cases import forge
 
 from kofn._model_file import read_model
+from kofn.counts import CountDistribution
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.learners import Linear, Network, Trees
 from kofn.tables import TableModel, count_summaries, evaluate_bags, evaluate_rows, fit_table, predict_bags, predict_rows
@@ -241,7 +242,7 @@ def enumerated(probs: list[float]) -> list[float]:
 def test_distributions_of_bags_by_enumeration(bags: list[list[float]]) -> None:
     logits = torch.tensor([x for bag in bags for x in bag], dtype=torch.float64)
     offsets = torch.tensor([0, *itertools.accumulate(map(len, bags))])
-    seen = count_summaries(logits, offsets)
+    seen = count_summaries(CountDistribution(logits, offsets=offsets))
     for j, bag in enumerate(bags):
         law = enumerated(torch.tensor(bag, dtype=torch.float64).sigmoid().tolist())
         below, above = np.cumsum([0.0, *law]), np.cumsum([0.0, *law[::-1]])[::-1]  # P(S < s), P(S >= s)

@@ -24,6 +24,18 @@ class Model:
     output: Annotated[Path, options.output_option("MODEL", "The file to write the model to.")]
     force: Force = False
     learner: options.Learner = "auto"
+    bootstrap: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Fit N more models to resampled bags, for intervals. 50 is a good number; 0 means none.",
+            min=0,
+        ),
+    ] = 0
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="The number of processes for these fits. By default, one per CPU.", min=1),
+    ] = None
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the interrupted fit of a network from its checkpoint.")
     ] = False
@@ -40,6 +52,7 @@ def fit_llp(*groups: Any) -> None:
     Examples:
       kofn fit llp votes.csv --bag county --label share -o model
       kofn fit llp votes.csv --bag county --label share --learner linear -o model
+      kofn fit llp votes.csv --bag county --label share --bootstrap 50 -o model
       kofn fit llp wards.csv --bag ward --label cases --noise laplace:1.5 -o model
       kofn fit llp bounds.csv --bag ward --label lowest,highest -o model
       kofn fit llp census.csv --bag ward,box --label votes --copies people -o model
@@ -92,7 +105,13 @@ def _run(table: Table, task: LLP | MIL | PU, model: Model, settings: Settings, t
         require_startable(checkpoint, target, model.resume)
         with told_how_to_go_on(checkpoint, model.resume):
             with progress(quiet=talk.quiet or talk.json) as bar:
-                estimator = task.estimator(learner=learner, random_state=settings.seed, progress=bar)
+                estimator = task.estimator(
+                    learner=learner,
+                    bootstrap=model.bootstrap,
+                    n_jobs=model.jobs or -1,
+                    random_state=settings.seed,
+                    progress=bar,
+                )
                 fitted = fit_table(
                     table.data, estimator, **table.columns(), **task.columns(), on_stage=bar or (lambda _: None)
                 )

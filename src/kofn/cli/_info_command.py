@@ -68,6 +68,7 @@ def training_facts(estimator: Any) -> dict[str, Any]:
         "options": {key: getattr(learner, key) for key in options_of(name) if key not in NOT_KEPT},
         "loss": estimator.loss,
         "label_kind": getattr(estimator, "label", None),
+        "bootstrap": len(estimator.members_),
         "steps": len(estimator.history_),
         "best_step": estimator.best_step_,
         "history": estimator.history_,

@@ -15,7 +15,7 @@ def text_option(metavar: str, words: str) -> Any:
 
 def output_option(metavar: str, words: str) -> Any:
     """The option -o of a command."""
-    return typer.Option("--output", "-o", metavar=metavar, help=words, parser=_path)
+    return typer.Option("--output", "-o", metavar=metavar, help=words, parser=path)
 
 
 def _not_empty(text: str) -> str:
@@ -24,14 +24,14 @@ def _not_empty(text: str) -> str:
     return text
 
 
-def _path(text: str) -> Path:
+def path(text: str) -> Path:
     return Path(_not_empty(str(text)))  # which would make "." of nothing
 
 
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A table in CSV or Parquet format, by its extension.", parser=_path)
+    Path, typer.Argument(metavar="DATA", help="A table in CSV or Parquet format, by its extension.", parser=path)
 ]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that kofn fit wrote.", parser=_path)]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that kofn fit wrote.", parser=path)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 Positive = Annotated[str | None, text_option("VALUE", "The value that means positive, if it is not 1, true or yes.")]
 Bag = Annotated[str, text_option("COLUMNS", "The column that names each row's bag, or several, separated by commas.")]
@@ -40,6 +40,10 @@ Copies = Annotated[
 ]
 CopiesAsTrained = Annotated[
     str | None, text_option("COLUMN", "The column with the number of instances of a row. By default, as in training.")
+]
+Interval = Annotated[
+    float | None,
+    typer.Option(metavar="LEVEL", help="Level of confidence intervals, above 0 and below 1, such as 0.9."),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", help="Random seed.", min=0, max=2**32 - 1)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar on stderr.")]

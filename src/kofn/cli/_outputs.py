@@ -15,8 +15,14 @@ import typer
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it already exists.")]
 
 
-def require_writable(output: Path, *, force: bool, inputs: tuple[Path | None, ...] = ()) -> None:
+def require_writable(output: Path, *, force: bool, inputs: tuple[Path | None, ...] = (), option: str = "-o") -> None:
     """Require a file name that can be written to, that is not read here, and that is free unless `force` is given.
+
+    Args:
+        output: the name.
+        force: whether it may be replaced.
+        inputs: files that are read.
+        option: that names it.
 
     Raises:
         ValueError: a folder; an input; a file that is there already; a folder above that is none.
@@ -25,15 +31,15 @@ def require_writable(output: Path, *, force: bool, inputs: tuple[Path | None, ..
     with suppress(FileNotFoundError, NotADirectoryError):
         os.stat(output)  # a name that is too long, a loop of links
     if output.is_dir():
-        raise ValueError(f"-o must name a file; {output} is a folder. Name a file in it.")
+        raise ValueError(f"{option} must name a file; {output} is a folder. Name a file in it.")
     if any(read is not None and _same(output, read) for read in inputs):
-        raise ValueError(f"-o must name another file than those that are read; {output} is one of them.")
+        raise ValueError(f"{option} must name another file than those that are read; {output} is one of them.")
     if output.exists() and not force:
-        raise ValueError(f"{output} exists. Add --force to replace it, or name another file with -o.")
-    require_folder(output.parent)
+        raise ValueError(f"{output} exists. Add --force to replace it, or name another file with {option}.")
+    require_folder(output.parent, option=option)
 
 
-def require_folder(folder: Path) -> None:
+def require_folder(folder: Path, *, option: str = "-o") -> None:
     """Require that a folder exists and can be written to, or can be made.
 
     Raises:
@@ -41,9 +47,9 @@ def require_folder(folder: Path) -> None:
     """
     there = next(above for above in (folder, *folder.parents) if os.path.lexists(above))
     if not there.is_dir():
-        raise ValueError(f"-o must lie in a folder; {there} is none. Name another place.")
+        raise ValueError(f"{option} must lie in a folder; {there} is none. Name another place.")
     if not os.access(there, os.W_OK | os.X_OK):
-        raise ValueError(f"-o must lie in a folder that can be written to; {there} cannot. Name another place.")
+        raise ValueError(f"{option} must lie in a folder that can be written to; {there} cannot. Name another place.")
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -30,6 +30,7 @@ def predict(
         bool,
         typer.Option("--posterior", help="Also write P(positive | the label of the row's bag), which DATA must have."),
     ] = False,
+    interval: options.Interval = None,
     force: Force = False,
     json: options.Json = False,
 ) -> None:
@@ -44,6 +45,10 @@ def predict(
     A bag's line has its size, the mean of its count of positive rows, the ends (low, high) of its central 90 %
     interval, and the probability that at least one row is positive. An attention model gives only the last.
 
+    With --interval, the lines also have confidence intervals, which say how far another sample of bags could have moved
+    the model: the ends low and high of a row's probability, and mean_low and mean_high of a bag's mean. The model must
+    have been fitted with --bootstrap.
+
     With several classes, there is a column for each of them, such as probability_CLASS and mean_CLASS.
 
     \b
@@ -51,6 +56,7 @@ def predict(
       kofn predict model new.csv --keep id -o rows.csv
       kofn predict model new.parquet --bag county -o counties.csv
       kofn predict model votes.csv --posterior --keep id -o rows.csv
+      kofn predict model votes.csv --interval 0.9 --keep id -o rows.csv
     """  # noqa: D301  # \b keeps the lines of the example
     if bag is not None and keep is not None:
         raise ValueError("--keep copies columns of rows, and --bag writes one line per bag. Leave one of them out.")
@@ -65,9 +71,9 @@ def predict(
     TableFile(data)
     loaded = TableModel.load(model)
     if bag is None:
-        lines = predict_rows(loaded, data, output, keep=keep, posterior=posterior)
+        lines = predict_rows(loaded, data, output, keep=keep, posterior=posterior, interval=interval)
     else:
-        lines = predict_bags(loaded, data, output, bag=bag, copies=copies)
+        lines = predict_bags(loaded, data, output, bag=bag, copies=copies, interval=interval)
     what = "rows" if bag is None else "bags"
     if json:
         as_json({"output": str(output), what: lines})

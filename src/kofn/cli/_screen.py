@@ -121,7 +121,8 @@ def _named(columns: list[str], kind: str) -> str:
 
 def _kind(task: str, estimator: Any) -> str:
     loss = getattr(estimator, "loss_", estimator.loss)
-    return f"{task}, {type(estimator.fitted_learner_).__name__.lower()}, loss {loss}"
+    bootstrap = f", {len(estimator.members_)} bootstrap fits" if estimator.members_ else ""
+    return f"{task}, {type(estimator.fitted_learner_).__name__.lower()}, loss {loss}{bootstrap}"
 
 
 def _label_kind(model: Any) -> str:

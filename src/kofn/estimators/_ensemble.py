@@ -65,28 +65,36 @@ class Ensemble:
             (2,)
         """
         check_is_fitted(self)
-        if not 0 < level < 1:
-            raise ValueError(f"`level` must be a probability above 0 and below 1; got {level}. 90 % is 0.9.")
-        if not self.members_:
-            raise ValueError(
-                "`bootstrap` must be a number of fits, such as 50, for a model to have intervals; this model was "
-                "fitted without. Fit it again with `bootstrap`."
-            )
+        self._require_members()
+        require_level(level, name="level")
         logits = self._member_logits(X)
         if groups is None and copies is None:
-            each = one_vs_rest(logits).movedim(-2, -1) if logits.dim() == 3 else logits
-            return interval_of(each, level)
+            return row_intervals(logits, level)
         bags = bags_of(groups, logits.shape[1], copies)
-        low, high = interval_of(torch.stack([_group_log_odds(member, bags) for member in logits]), level)
+        low, high = mean_intervals(logits[:, bags.index], bags, level)
         if mean:
             return low, high
         sizes = bags.sizes.numpy().reshape(-1, *(1 for _ in low.shape[1:]))
         return low * sizes, high * sizes
 
+    def _require_members(self) -> None:
+        """Require fits to resampled bags, without which there are no intervals."""
+        if not self.members_:
+            raise ValueError(
+                "`bootstrap` must be a number of fits, such as 50, for a model to have intervals; this model was "
+                "fitted without. Fit it again with `bootstrap`."
+            )
+
     def _member_logits(self, X: Any) -> Tensor:
         """Logits of instances by each member, (B, n) or (B, n, C), or by the one model that there is, (1, ...)."""
         instances = self._instances(X)  # type: ignore[attr-defined]  # of the estimator
         return torch.stack([torch.from_numpy(model.logits(instances)) for model in self.members_ or [self.fitted_]])
+
+
+def require_level(level: float, *, name: str = "interval") -> None:
+    """Require a probability between 0 and 1."""
+    if not 0 < level < 1:
+        raise ValueError(f"`{name}` must be a probability above 0 and below 1; got {level}. 90 % is 0.9.")
 
 
 def interval_of(log_odds: Tensor, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -140,9 +148,21 @@ def mixed_posteriors(each: Tensor, losses: Tensor, bags: Bags) -> Tensor:
     return ((weights.unsqueeze(-1) if each.dim() == 3 else weights) * each).sum(0)
 
 
-def _group_log_odds(logits: Tensor, bags: Bags) -> Tensor:
-    """Log-odds of the mean probability of each bag's instances, (n,) to (b,), or of each class, (n, C) to (b, C)."""
-    if logits.dim() == 1:
-        return bags.sum(logits.sigmoid()).log() - bags.sum((-logits).sigmoid()).log()
-    of_classes = one_vs_rest(logits).T
-    return bags.sum(of_classes.sigmoid()).log() - bags.sum((-of_classes).sigmoid()).log()
+def row_intervals(logits: Tensor, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Intervals of the probabilities of instances from their logits by each member, (B, n) or (B, n, C)."""
+    return interval_of(one_vs_rest(logits).movedim(-2, -1) if logits.dim() == 3 else logits, level)
+
+
+def mean_intervals(logits: Tensor, bags: Bags, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Intervals of the mean probability of each bag's instances, (b,), or of each class, (b, C).
+
+    Args:
+        logits: (B, m) or (B, m, C) by each member, one bag after the other.
+        bags: of these instances.
+        level: of the intervals.
+    """
+    by_class = one_vs_rest(logits).movedim(-2, -1) if logits.dim() == 3 else logits
+    entries = Bags.from_sizes(bags.sizes)
+    # The log-odds of a mean, from the means of both probabilities: one minus a mean near 1 would have lost its digits.
+    log_p, log_q = (torch.stack([entries.sum(each) for each in (sign * by_class).sigmoid()]).log() for sign in (1, -1))
+    return interval_of(log_p - log_q, level)

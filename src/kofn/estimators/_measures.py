@@ -18,6 +18,7 @@ from kofn.counts import CountDistribution
 from kofn.estimators._baselines import losses_without_features
 from kofn.estimators._class_table import ClassTable
 from kofn.estimators._count_errors import LEVEL, class_count_errors, count_errors
+from kofn.estimators._count_mixture import CountMixture
 from kofn.estimators._llp_classifier import LLPClassifier
 from kofn.estimators._mil_classifier import ATTENTION, MILClassifier
 from kofn.estimators._pu_classifier import PUClassifier
@@ -150,7 +151,7 @@ def _in_order(found: Mapping[str, float]) -> dict[str, float]:
 def scores_of(estimator: Any, X: Any, bags: Bags | None) -> tuple[Array | None, Array | None]:
     """Logits (n,) or (n, C) of instances or, of an attention model, (b,) of bags; the other is None."""
     if estimator.loss in ATTENTION and bags is not None:
-        return None, estimator.fitted_.bag_logits(estimator._instances(X), bags)
+        return None, estimator._pooled_logits(estimator._instances(X), bags)
     return estimator.decision_function(X), None
 
 
@@ -168,25 +169,23 @@ def known_counts(
     return counts, estimator.noise is None and bool((counts == counts.round()).all())
 
 
-def count_summaries(logits: Tensor, offsets: Tensor) -> dict[str, NDArray[Any]]:
+def count_summaries(dist: CountDistribution | CountMixture) -> dict[str, NDArray[Any]]:
     """The distribution of each bag's count in numbers.
 
     Args:
-        logits: (m,) float64 log-odds of instances, one bag after the other.
-        offsets: (b + 1,) of the bags.
+        dist: of b bags; with `bootstrap` a mixture of such.
 
     Returns:
         Arrays (b,): size; mean; low and high, the central interval that holds the count with probability 0.9 or more
         (`kofn.CountDistribution.interval`); at_least_one, P(S >= 1).
 
     Examples:
-        >>> import torch
+        >>> import torch, kofn
         >>> from kofn.tables import count_summaries
-        >>> found = count_summaries(torch.zeros(4).double(), torch.tensor([0, 4]))
+        >>> found = count_summaries(kofn.CountDistribution(torch.zeros(1, 4).double()))
         >>> {name: values.tolist() for name, values in found.items()}
         {'size': [4], 'mean': [2.0], 'low': [0], 'high': [4], 'at_least_one': [0.9375]}
     """
-    dist = CountDistribution(logits, offsets=offsets)
     low, high = dist.interval(LEVEL)
     return {
         "size": dist.sizes.numpy(),

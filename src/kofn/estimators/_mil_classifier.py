@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from kofn import _require
 from kofn.bags import Bags
 from kofn.counts import CountDistribution
+from kofn.estimators._columns import Floats
 from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._ensemble import mixed, mixed_posteriors
 from kofn.estimators._row_labels import (
@@ -165,9 +166,7 @@ class MILClassifier(CountClassifier):
         check_is_fitted(self)
         if isinstance(self.fitted_, FittedNetwork) and self.fitted_.pooling is not None:
             instances = self._instances(X)
-            bags = bags_of(groups, len(instances), copies)
-            networks = cast(list[FittedNetwork], self.members_ or [self.fitted_])
-            return mixed(torch.stack([torch.from_numpy(each.bag_logits(instances, bags)) for each in networks])).numpy()
+            return self._pooled_logits(instances, bags_of(groups, len(instances), copies))
         logits, bags = self._bag_logits(X, groups, copies)
         return mixed(torch.stack([bag_scores(member, offsets=bags.offsets) for member in logits])).numpy()
 
@@ -212,6 +211,11 @@ class MILClassifier(CountClassifier):
         truth = self.classes_[self._bag_labels(y, bags, len(X)).numpy()]
         weights = bag_weights(sample_weight, bags, len(X), name="sample_weight")
         return float(accuracy_score(truth, predicted, sample_weight=weights))
+
+    def _pooled_logits(self, instances: Floats, bags: Bags) -> NDArray[np.float64]:
+        """Log-odds of bags, (b,), by a network that pools, or by the mean probabilities of several."""
+        networks = cast(list[FittedNetwork], self.members_ or [self.fitted_])
+        return mixed(torch.stack([torch.from_numpy(each.bag_logits(instances, bags)) for each in networks])).numpy()
 
     def _bag_labels(self, y: Any, bags: Bags, rows: int) -> Tensor:
         """0 or 1 for each bag, from labels of the classes seen in training, one for each row."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from kofn.bags import Bags
+from kofn.counts import CountDistribution
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._measures import MEASURES, count_summaries, known_counts, measure
 from kofn.estimators._mil_classifier import ATTENTION
@@ -92,8 +93,7 @@ def report_of(
     if groups is not None:
         bags = bags_of(groups, rows, copies)
         if estimator.loss in ATTENTION:  # which scores bags by itself
-            # Only a fitted network with attention comes here, and its type has this method.
-            bag_logits = estimator.fitted_.bag_logits(estimator._instances(X), bags)  # type: ignore[attr-defined]
+            bag_logits = cast(MILClassifier, estimator)._pooled_logits(estimator._instances(X), bags)
         bag_table, counts, label_texts = _bag_table(estimator, task, logits, bags, labels, positive, bag_logits)
         each, each_before = logits[bags.index], before[bags.index]
         report["bags"] = bag_table
@@ -185,7 +185,7 @@ def _bag_table(
     estimator: Any, task: Task, logits: Tensor, bags: Bags, labels: Any, positive: Any, bag_logits: Any
 ) -> tuple[BagTable, Tensor | None, list[str] | None]:
     """The table, the exact counts if all are known, and what each bag's label says, in words."""
-    summaries = count_summaries(logits[bags.index], bags.offsets)
+    summaries = count_summaries(CountDistribution(logits[bags.index], offsets=bags.offsets))
     if bag_logits is not None:
         summaries["at_least_one"] = torch.from_numpy(bag_logits).sigmoid().numpy()
     known, exact = known_counts(estimator, labels, bags, positive)

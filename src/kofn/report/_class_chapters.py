@@ -11,6 +11,7 @@ from torch import Tensor
 
 from kofn.bags import Bags
 from kofn.classes import one_vs_rest
+from kofn.counts import CountDistribution
 from kofn.estimators._measures import count_summaries
 from kofn.learners._problem import start_at
 from kofn.report import _count_distributions as distributions
@@ -54,7 +55,7 @@ def class_chapters(estimator: Any, logits: Tensor, bags: Bags, known: Tensor | N
     chapters = []
     for code, (name, log_odds) in enumerate(zip(estimator.classes_.tolist(), one_vs_rest(logits), strict=True)):
         after = log_odds[bags.index]
-        summaries = count_summaries(after, bags.offsets)
+        summaries = count_summaries(CountDistribution(after, offsets=bags.offsets))
         counts = None if known is None else known[:, code]
         complete = None if counts is None or bool((counts < 0).any()) else counts.long()
         table = BagTable(

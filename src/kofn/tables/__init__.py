@@ -3,6 +3,8 @@
 from kofn.estimators._columns import Columns
 from kofn.estimators._measures import count_summaries
 from kofn.tables._cross_validation import cross_validate_table
+from kofn.tables._effect_figure import draw_effect
+from kofn.tables._effect_table import Effect, effect_of
 from kofn.tables._evaluate_table import evaluate_bags, evaluate_rows
 from kofn.tables._fit_table import fit_table
 from kofn.tables._predict_table import predict_bags, predict_rows
@@ -14,6 +16,7 @@ from kofn.tables._writing import check_output, write_table
 
 __all__ = [
     "Columns",
+    "Effect",
     "TableFile",
     "TableModel",
     "TableWarning",
@@ -21,6 +24,8 @@ __all__ = [
     "check_output",
     "count_summaries",
     "cross_validate_table",
+    "draw_effect",
+    "effect_of",
     "evaluate_bags",
     "evaluate_rows",
     "fit_table",

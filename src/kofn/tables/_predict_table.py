@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from kofn.classes import one_vs_rest
 from kofn.estimators import PUClassifier
+from kofn.estimators._count_mixture import count_distribution
+from kofn.estimators._ensemble import mean_intervals, mixed, require_level, row_intervals
 from kofn.estimators._measures import count_summaries, scores_of
 from kofn.estimators._mil_classifier import ATTENTION
 from kofn.tables._evaluate_table import labels_as_trained
@@ -28,10 +30,11 @@ def predict_rows(
     *,
     keep: str | None = None,
     posterior: bool = False,
+    interval: float | None = None,
 ) -> int:
     """Write each row's probability to be positive, in the order of the rows; returns how many there are.
 
-    Of several classes a column for each: probability_CLASS.
+    Of several classes a column for each: probability_CLASS, and low_CLASS and high_CLASS with an interval.
 
     Args:
         model: the model.
@@ -40,29 +43,42 @@ def predict_rows(
         keep: columns of the data to repeat before the probability, with commas.
         posterior: write P(positive | the label of the row's bag) too, as the column posterior. The data need the bags
             and labels of training, under their names. Of a bag whose count is known it sums to that count.
+        interval: level of confidence intervals of the probabilities, the columns low and high, of a model that was
+            fitted with `bootstrap`.
 
     Raises:
-        FileNotFoundError, ValueError: bad input; a kept column of the name of one that is written.
+        FileNotFoundError, ValueError: bad input; a kept column of the name of one that is written; an interval of a
+            model without a bootstrap.
     """
     check_output(output)
     file = TableFile(data)
     file.require_columns(*model.columns.names)
     kept = [] if keep is None else file.parse_columns(keep)
-    written = [*_names(model, "probability"), *(_names(model, "posterior") if posterior else [])]
+    kinds = ["probability", *(["low", "high"] if interval is not None else []), *(["posterior"] if posterior else [])]
+    written = [name for kind in kinds for name in _names(model, kind)]
+    _require_interval(model, interval)
     _require_other_names(file, kept, written)
     given = _posterior(model, file) if posterior else None
 
     def chunks() -> Iterator[dict[str, Any]]:
         at = 0
-        for logits, other_columns in model.scores(file, other_columns=kept):
-            scores = torch.from_numpy(logits)
-            found = [scores.sigmoid().numpy()] if scores.dim() == 1 else list(scores.softmax(1).numpy().T)
+        for members, other_columns in model.member_scores(file, other_columns=kept):
+            scores = mixed(members, classes=members.dim() == 3)
+            found = _columns_of(scores.sigmoid() if scores.dim() == 1 else scores.softmax(1))
+            if interval is not None:
+                found += [column for end in row_intervals(members, interval) for column in _columns_of(end)]
             if given is not None:
-                found += list(given[at : at + len(logits)].T)
-            at += len(logits)
+                found += _columns_of(given[at : at + len(scores)])
+            at += len(scores)
             yield {**other_columns, **dict(zip(written, found, strict=True))}
 
     return write_table(output, chunks())
+
+
+def _columns_of(values: Any) -> list[NDArray[np.float64]]:
+    """The columns of (n,) or (n, C) numbers."""
+    table = np.asarray(values)
+    return list(table.reshape(len(table), -1).T)
 
 
 def _names(model: TableModel, what: str) -> list[str]:
@@ -78,6 +94,7 @@ def predict_bags(
     *,
     bag: str,
     copies: str | None = None,
+    interval: float | None = None,
 ) -> int:
     """Write the distribution of each bag's count in numbers, in the order in which bags first appear; returns how many.
 
@@ -89,15 +106,23 @@ def predict_bags(
         output: CSV or Parquet, by extension.
         bag: the column of bags, or several with commas; they are repeated before the numbers.
         copies: the column that says how many instances a row stands for; by default that of training.
+        interval: level of confidence intervals of the expected counts, the columns mean_low and mean_high, of a model
+            that was fitted with `bootstrap`.
 
     Raises:
-        FileNotFoundError, ValueError: bad input; a column of bags of the name of one that is written.
+        FileNotFoundError, ValueError: bad input; a column of bags of the name of one that is written; an interval of a
+            model without a bootstrap or of an attention model.
     """
     check_output(output)
     file = TableFile(data)
     named = file.parse_columns(bag)
     attention = model.estimator.loss in ATTENTION  # which has no distribution of counts
     each = ["at_least_one"] if attention else ["mean", "low", "high", "at_least_one"]
+    if interval is not None:
+        each += ["mean_low", "mean_high"]
+        _require_interval(model, interval)
+        if attention:
+            raise ValueError("`interval` is about the expected count of a bag; an attention model has none.")
     _require_other_names(file, named, ["size", *(name for what in each for name in _names(model, what))])
     metadata = model.metadata(file, bag=bag, copies=copies)
     bags = metadata.bags()
@@ -106,14 +131,23 @@ def predict_bags(
         _, scores = scores_of(model.estimator, encode_table(file, model.columns, rows=metadata.rows), bags)
         positive = torch.sigmoid(torch.as_tensor(scores)).numpy()
         return write_table(output, [names | {"size": metadata.sizes, "at_least_one": positive}])
-    logits = torch.from_numpy(np.concatenate([part for part, _ in model.scores(file)]))[bags.index]
-    if logits.dim() == 1:
-        return write_table(output, [names | count_summaries(logits, bags.offsets)])
+    logits = torch.cat([part for part, _ in model.member_scores(file)], 1)[:, bags.index]
+    by_class = one_vs_rest(logits).movedim(1, 0) if logits.dim() == 3 else logits.unsqueeze(0)
     told = {"size": metadata.sizes}
-    for name, log_odds in zip(model.estimator.classes_.tolist(), one_vs_rest(logits), strict=True):
-        found = count_summaries(log_odds, bags.offsets)
-        told |= {f"{what}_{name}": found[what] for what in each}
+    for place, log_odds in enumerate(by_class):
+        found = count_summaries(count_distribution(log_odds, bags.offsets))
+        if interval is not None:
+            low, high = mean_intervals(log_odds, bags, interval)
+            found |= {"mean_low": low * metadata.sizes, "mean_high": high * metadata.sizes}
+        told |= {_names(model, what)[place]: found[what] for what in each}
     return write_table(output, [names | told])
+
+
+def _require_interval(model: TableModel, interval: float | None) -> None:
+    """Require a level, and a model that was fitted to resampled bags."""
+    if interval is not None:
+        model.estimator._require_members()
+        require_level(interval)
 
 
 def _posterior(model: TableModel, file: TableFile) -> NDArray[np.float64]:

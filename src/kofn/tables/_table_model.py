@@ -11,10 +11,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from kofn._model_file import require_replaceable
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._columns import Columns
+from kofn.estimators._ensemble import mixed
 from kofn.estimators._fact_shapes import NUMBER, TEXT_OR_NONE, require_shape
 from kofn.estimators._saving import load, save
 from kofn.tables._reading import RowMetadata, feature_chunks, read_metadata
@@ -121,8 +123,13 @@ class TableModel:
         Raises:
             ValueError: a column that is missing or of another kind.
         """
+        for members, frame in self.member_scores(file, other_columns=other_columns):
+            yield mixed(members, classes=members.dim() == 3).numpy(), frame
+
+    def member_scores(self, file: TableFile, *, other_columns: Sequence[str] = ()) -> Iterator[tuple[Tensor, Any]]:
+        """The same by each member of the bootstrap, (B, rows) or (B, rows, C); without, by the one model there is."""
         for chunk, frame in feature_chunks(file, self.columns, others=other_columns):
-            yield self.estimator.decision_function(chunk), frame[list(other_columns)]
+            yield self.estimator._member_logits(chunk), frame[list(other_columns)]
 
     def metadata(
         self, file: TableFile, *, bag: str | None, labels: Sequence[str] = (), copies: str | None = None
