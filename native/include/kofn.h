@@ -75,6 +75,18 @@ KOFN_API int kofn_law_gradient(int dtype, const void* logits, const int64_t* off
                                const double* tilts, const double* weights, double* gradient, int level,
                                int threads);
 
+/* log E_u[e^{u s - K(u)}] of each bag, u ~ N(0, sigma^2), K(u) = sum_i log(q_i + p_i e^u): what a bag effect, a common shift
+ * u of the bag's logits, adds to log P(S = s).
+ *
+ * counts    b. The result for an impossible count is 0.
+ * sigma     b, at least 0.
+ * value     b.
+ * slope     m, or NULL: d value / d logit = sigmoid(x_i) - E[sigmoid(x_i + u) | s].
+ * by_sigma  b, or NULL where slope is.
+ */
+KOFN_API int kofn_shift(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* counts,
+                        const double* sigma, double* value, double* slope, double* by_sigma, int level, int threads);
+
 /* log P(K = k) of each bag for counts k of several classes, and what they say of the instances.
  *
  * Each instance has `classes` logits, one after the other, and label c with probability softmax(logits)_c; one with -inf in
@@ -89,7 +101,7 @@ KOFN_API int kofn_class_counts(int dtype, const void* logits, const int64_t* off
                                const int64_t* counts, void* value, void* slope, double* posterior, int level, int threads);
 
 /* Goes up with every change of a signature above, so that a caller can refuse a library that it was not written for. */
-enum { KOFN_INTERFACE = 4 };
+enum { KOFN_INTERFACE = 5 };
 KOFN_API int kofn_interface(void);
 
 /* The instruction sets that this build has and this machine can run, as a mask. */

@@ -10,6 +10,7 @@
 #include "law.h"
 #include "levels.h"
 #include "parallel.h"
+#include "shift.h"
 
 namespace {
 
@@ -142,6 +143,15 @@ int kofn_law_gradient(int dtype, const void* logits, const int64_t* offsets, int
     if (!gradient && input.start(b) > 0) return KOFN_BAD_ARGUMENT;
     const kofn::LawGradientCall call{input, tilts, weights, gradient};
     return solve<kofn::LawGradientSolver>(call, law_work(input), level, threads);
+}
+
+int kofn_shift(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* counts,
+               const double* sigma, double* value, double* slope, double* by_sigma, int level, int threads) {
+    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
+    if (!sound(input, dtype) || (b > 0 && (!counts || !sigma || !value)) || threads < 1) return KOFN_BAD_ARGUMENT;
+    if ((slope == nullptr) != (by_sigma == nullptr) && input.start(b) > 0) return KOFN_BAD_ARGUMENT;
+    const kofn::ShiftCall call{input, counts, sigma, value, slope, by_sigma};
+    return solve<kofn::ShiftSolver>(call, 6.0 * interval_work(input), level, threads);
 }
 
 int kofn_class_counts(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, int64_t classes,

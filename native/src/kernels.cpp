@@ -8,6 +8,7 @@
 #include "kernel_fourier.h"
 #include "kernel_pointwise.h"
 #include "kernel_recursion.h"
+#include "kernel_shift.h"
 #include "kernels.h"
 
 namespace kofn {
@@ -15,7 +16,7 @@ namespace kofn {
 extern const Kernels KOFN_TABLE;
 const Kernels KOFN_TABLE = {
     lanes,   widen, finite, sigmoid, log_all, exp_all, log_sigmoid, sum_abs, range, moments, tilt,
-    clamp, slope, slope_narrow, recursion_forward, recursion_backward, characteristic, inverse, pull,
+    clamp, slope, slope_narrow, recursion_forward, recursion_backward, characteristic, inverse, pull, shift_logs, shift_means,
     class_table_one, class_table_many, class_fourier,
 };
 

@@ -105,6 +105,12 @@ struct Kernels {
     void (*pull)(const double* p, const double* q, int64_t n, double widest, const Spectrum& spectrum, int64_t first,
                  int64_t number, const double* weights, double* out);
 
+    // kernel_shift.h
+    void (*shift_logs)(const double* p, const double* q, int64_t n, const double* a, const double* b, int64_t shifts,
+                       int64_t stretch, double* out);
+    double (*shift_means)(const double* p, const double* q, int64_t n, const double* a, const double* b, const double* w,
+                          const double* v, int64_t shifts, double* out);
+
     // kernel_class_table.h: P(K = k), and unless joint is null P(y_i = c, K = k), size * classes; p is of that shape;
     void (*class_table_one)(const ClassTable& table, const double* p, double* total, double* joint, double* work);
     // of one bag in each lane, with `lanes` numbers for each above. All are aligned as vectors.

@@ -150,7 +150,7 @@ def test_the_slope_without_a_graph_is_that_of_autograd(layout: Callable[[list[Te
         with kofn.counts.use(backend):
             given = layout(each)
             x = given.logits.clone().requires_grad_()
-            value = given._of(x, given.instance_layout).log_prob(counts)
+            value = given._with(x).log_prob(counts)
             (expected,) = torch.autograd.grad(value.sum(), x)
             found, slope = given.log_prob_and_slope(counts)
             torch.testing.assert_close(found, value.detach(), rtol=1e-14, atol=0)

@@ -10,7 +10,7 @@ from kofn.classes._class_logits import require_class_logits, require_flat
 from kofn.classes._cost import BUDGET, require_within_budget
 from kofn.classes._one_vs_rest import one_certain_class, one_vs_rest
 from kofn.counts import CountDistribution
-from kofn.counts._arguments import lay_out
+from kofn.counts._arguments import lay_out, require_bag_effect
 
 
 class ClassCountDistribution:
@@ -25,6 +25,8 @@ class ClassCountDistribution:
             class, +inf a certain one.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+        bag_effect: as for `kofn.CountDistribution`, of the log-odds of each class against the others. It is known to
+            the marginal distributions of the counts; the joint one has none.
 
     Attributes:
         logits: as given.
@@ -45,12 +47,20 @@ class ClassCountDistribution:
         (tensor(0.1481), tensor([1.3333, 1.3333, 1.3333]))
     """
 
-    def __init__(self, logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        logits: Tensor,
+        *,
+        mask: Tensor | None = None,
+        offsets: Tensor | None = None,
+        bag_effect: Tensor | float | None = None,
+    ) -> None:
         self.logits = require_class_logits(logits)
         if offsets is not None:
             require_flat(logits)
         self.instance_layout = lay_out(logits.shape[:-1], logits.device, mask, offsets)
         self.classes = logits.shape[-1]
+        self.bag_effect = None if bag_effect is None else require_bag_effect(bag_effect, self.instance_layout)
         # An instance that is not there has no possible class. Layouts know of instances in the last dimension.
         self._x = self.instance_layout.present(logits.movedim(-1, 0), -torch.inf).movedim(0, -1)
 
@@ -123,15 +133,16 @@ class ClassCountDistribution:
             tensor([0.5000, 0.5000])
         """
         wanted = self.whole_numbers(counts)
-        log_odds, offsets = one_vs_rest(self.logits), self.instance_layout.offsets
+        log_odds, offsets, effect = one_vs_rest(self.logits), self.instance_layout.offsets, self.bag_effect
         if offsets is None:
             # Classes first, so that the mask of a bag's instances is that of each of its classes.
             present = self.instance_layout.present(log_odds.movedim(-2, 0), -torch.inf)
-            return CountDistribution(present).log_prob(wanted.movedim(-1, 0)).movedim(0, -1)
+            return CountDistribution(present, bag_effect=effect).log_prob(wanted.movedim(-1, 0)).movedim(0, -1)
         starts = torch.arange(self.classes).unsqueeze(-1) * self.instance_layout.length
         each = torch.cat([offsets[:1], (starts + offsets[1:]).flatten()])  # the bags once for each class
-        value = CountDistribution(log_odds.flatten(), offsets=each).log_prob(wanted.movedim(-1, 0).flatten())
-        return value.reshape(self.classes, -1).movedim(0, -1)
+        effect = None if effect is None else effect.repeat(self.classes)
+        dist = CountDistribution(log_odds.flatten(), offsets=each, bag_effect=effect)
+        return dist.log_prob(wanted.movedim(-1, 0).flatten()).reshape(self.classes, -1).movedim(0, -1)
 
     def whole_numbers(self, counts: Tensor) -> Tensor:
         """Require integers for each bag and class: int64 of `shape` and then the classes.
@@ -144,6 +155,11 @@ class ClassCountDistribution:
         return self.instance_layout.whole_numbers("counts", counts, columns=(self.classes,))
 
     def _counts(self, counts: Tensor, budget: float) -> Tensor:
+        if self.bag_effect is not None:
+            raise ValueError(
+                "`bag_effect` must be None for joint counts of several classes: their distribution has none. Use "
+                "kofn.MarginalClassCounts, each class by itself, or leave it out."
+            )
         wanted = self.whole_numbers(counts)
         require_within_budget(wanted, self.instance_layout.longest, budget)
         return wanted

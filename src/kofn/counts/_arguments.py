@@ -94,3 +94,17 @@ def require_offsets(value: object, length: int) -> Tensor:
             f"Sort them, or build them from sizes with cumsum."
         )
     return host
+
+
+def require_bag_effect(value: object, layout: Layout) -> Tensor | None:
+    """Require standard deviations of the shift of bags, finite and at least 0: float64 for each bag, None for a 0."""
+    if not isinstance(value, Tensor) and value == 0:
+        return None
+    sigma = layout.numbers("bag_effect", value)
+    right = (sigma >= 0) & (sigma < torch.inf)
+    if not _require.holds(right):
+        raise ValueError(
+            f"`bag_effect` must be a standard deviation, a finite number of at least 0; got "
+            f"{float(sigma[~right].flatten()[0]):g}. To learn one, learn its logarithm: bag_effect=log_sigma.exp()."
+        )
+    return sigma

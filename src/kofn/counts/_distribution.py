@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import torch
 from torch import Tensor
 
 from kofn.counts import _search
-from kofn.counts._arguments import lay_out, require_logits
+from kofn.counts._arguments import lay_out, require_bag_effect, require_logits
 from kofn.counts._at_least_one import log_none_and_any
-from kofn.counts._engines import engine_for
+from kofn.counts._bag_effect import moments
+from kofn.counts._engines import Engine, engine_for
 from kofn.counts._layout import LARGEST, Layout
+from kofn.counts._shifted_engine import ShiftedEngine
 
 
 class CountDistribution:
     """The distribution of the number of positives in each bag, exact and differentiable.
 
-        S = y_1 + ... + y_n,  y_i ~ Bernoulli(sigmoid(x_i)) independent.
+        S = y_1 + ... + y_n,  y_i ~ Bernoulli(sigmoid(x_i + u)) independent given u,  u ~ N(0, bag_effect^2).
+
+    Without a bag effect u is 0. With one, the instances of a bag have u in common, so that counts spread wider: bags
+    differ by more than their instances explain. Probabilities are then integrals over u, computed to about 1e-9.
 
     Arguments are checked here, once; nothing is computed before it is asked for, and each answer takes the cheapest
     exact route.
@@ -27,9 +33,12 @@ class CountDistribution:
             float64 whatever the dtype. A logit of +inf is a certain positive, -inf a certain negative.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+        bag_effect: standard deviation of the bags' shift u, at least 0: a number, or a tensor that broadcasts to one
+            number for each bag. None or 0 for independent labels.
 
     Attributes:
         logits: as given.
+        bag_effect: float64 of `shape`, or None.
         shape: of one number for each bag: (...) or (b,).
         instance_layout: which instance belongs to which bag, and sums over the instances of each bag.
 
@@ -46,21 +55,36 @@ class CountDistribution:
         tensor([0.3750, 0.0625], dtype=torch.float64)
         >>> dist.mean, dist.mode, dist.interval(0.8)
         (tensor([2., 2.], dtype=torch.float64), tensor([2, 2]), (tensor([1, 1]), tensor([3, 3])))
+        >>> kofn.CountDistribution(torch.zeros(100), bag_effect=0.5).interval(0.9)  # (42, 58) without the bag effect
+        (tensor(29), tensor(71))
     """
 
-    def __init__(self, logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> None:
+    bag_effect: Tensor | None = None
+
+    def __init__(
+        self,
+        logits: Tensor,
+        *,
+        mask: Tensor | None = None,
+        offsets: Tensor | None = None,
+        bag_effect: Tensor | float | None = None,
+    ) -> None:
         self.logits = self._x = require_logits(logits)
         self.instance_layout = lay_out(logits.shape, logits.device, mask, offsets)
         if mask is not None:  # with an absent instance as a certain negative, what is asked of a count needs no mask
             self._x = self.instance_layout.present(logits, -torch.inf)
+        if bag_effect is not None:
+            self.bag_effect = require_bag_effect(bag_effect, self.instance_layout)
 
-    @classmethod
-    def _of(cls, logits: Tensor, layout: Layout) -> CountDistribution:
+    def _with(self, logits: Tensor) -> CountDistribution:
         """The same bags with other logits."""
-        dist = cls.__new__(cls)
-        dist.logits, dist.instance_layout = logits, layout
-        dist._x = layout.present(logits, -torch.inf)
+        dist = copy(self)
+        dist.logits, dist._x = logits, self.instance_layout.present(logits, -torch.inf)
         return dist
+
+    @property
+    def _engine(self) -> Engine:
+        return engine_for(self._x) if self.bag_effect is None else ShiftedEngine(self.instance_layout, self.bag_effect)
 
     def __repr__(self) -> str:
         kind = "ragged" if self.instance_layout.offsets is not None else "dense"
@@ -70,7 +94,7 @@ class CountDistribution:
         """The same distribution with results in float64."""
         if self.logits.dtype == torch.float64:
             return self
-        return self._of(self.logits.double(), self.instance_layout)
+        return self._with(self.logits.double())
 
     @property
     def shape(self) -> torch.Size:
@@ -89,13 +113,18 @@ class CountDistribution:
 
     @property
     def mean(self) -> Tensor:
-        """E S = sum_i sigmoid(x_i), of `shape`, in the dtype of the logits."""
-        return self.instance_layout.sum(torch.sigmoid(self._x.double())).to(self._x.dtype)
+        """E S = sum_i sigmoid(x_i), of `shape`, in the dtype of the logits; with a bag effect its mean over u."""
+        x = self._x.double()
+        if self.bag_effect is not None:
+            return moments(x, self.instance_layout, self.bag_effect)[0].to(self._x.dtype)
+        return self.instance_layout.sum(torch.sigmoid(x)).to(self._x.dtype)
 
     @property
     def variance(self) -> Tensor:
-        """var S = sum_i sigmoid(x_i) sigmoid(-x_i), of `shape`, in the dtype of the logits."""
+        """var S = sum_i sigmoid(x_i) sigmoid(-x_i), of `shape`; with a bag effect E[var(S | u)] + var(E[S | u])."""
         x = self._x.double()
+        if self.bag_effect is not None:
+            return moments(x, self.instance_layout, self.bag_effect)[1].to(self._x.dtype)
         return self.instance_layout.sum(torch.sigmoid(x) * torch.sigmoid(-x)).to(self._x.dtype)
 
     def log_prob(self, counts: Tensor | int) -> Tensor:
@@ -113,7 +142,7 @@ class CountDistribution:
             tensor(0.3750)
         """
         wanted = self.instance_layout.whole_numbers("counts", counts)
-        return engine_for(self._x).log_interval(self._x, self.instance_layout.offsets, wanted, None)
+        return self._engine.log_interval(self._x, self.instance_layout.offsets, wanted, None)
 
     def log_prob_between(self, low: Tensor | int | None, high: Tensor | int | None) -> Tensor:
         """log P(low <= S <= high) of each bag, in time linear in its size; see `kofn.log_count_between`.
@@ -131,13 +160,13 @@ class CountDistribution:
             >>> kofn.CountDistribution(torch.zeros(4)).log_prob_between(1, None).exp()  # at least one of four
             tensor(0.9375)
         """
-        if high is None and isinstance(low, int) and low == 1:
+        if high is None and isinstance(low, int) and low == 1 and self.bag_effect is None:
             return self.log_none_and_any()[1]
         first, last = self._bounds(low, high)
-        return engine_for(self._x).log_interval(self._x, self.instance_layout.offsets, first, last)
+        return self._engine.log_interval(self._x, self.instance_layout.offsets, first, last)
 
     def log_none_and_any(self) -> tuple[Tensor, Tensor]:
-        """log P(S = 0) and log P(S >= 1) of each bag, in closed form.
+        """log P(S = 0) and log P(S >= 1) of each bag, in closed form if there is no bag effect.
 
         Examples:
             >>> import torch, kofn
@@ -145,13 +174,13 @@ class CountDistribution:
             >>> none.exp(), any_.exp()
             (tensor(0.1250), tensor(0.8750))
         """
+        if self.bag_effect is not None:
+            return self.log_prob(0), self.log_prob_between(1, None)
         none, some = log_none_and_any(self._x.double(), self.instance_layout)
         return none.to(self._x.dtype), some.to(self._x.dtype)
 
     def log_likelihood(self, low: Tensor | int, high: Tensor | int | None = None, *, weight: float = 1.0) -> Tensor:
-        """weight * sum over bags of log P(low <= S <= high), or of log P(S = low) without `high`: a scalar.
-
-        The same as a sum of `log_prob_between`, as one node of autograd: the shortest way to a gradient step.
+        """weight * sum over bags of log P(low <= S <= high), or of log P(S = low) without `high`: one node of autograd.
 
         Examples:
             >>> import torch, kofn
@@ -160,12 +189,10 @@ class CountDistribution:
         """
         first = self.instance_layout.whole_numbers("counts" if high is None else "low", low)
         last = None if high is None else self.instance_layout.whole_numbers("high", high)
-        return engine_for(self._x).log_interval(self._x, self.instance_layout.offsets, first, last, weight)
+        return self._engine.log_interval(self._x, self.instance_layout.offsets, first, last, weight)
 
     def log_prob_and_slope(self, counts: Tensor | int) -> tuple[Tensor, Tensor]:
-        """log P(S = count) of each bag and its gradient by the logits, P(y_i = 1 | S = count) - p_i, without a graph.
-
-        What `log_prob` and autograd give, in one go, for learners that need no graph.
+        """log P(S = count) of each bag and its gradient by the logits, without a graph, for learners that need none.
 
         Examples:
             >>> import torch, kofn
@@ -175,7 +202,7 @@ class CountDistribution:
         """
         wanted = self.instance_layout.whole_numbers("counts", counts)
         x = self._x.detach()
-        return engine_for(x).log_interval_slope(x, self.instance_layout.offsets, wanted, None)
+        return self._engine.log_interval_slope(x, self.instance_layout.offsets, wanted, None)
 
     def log_probs(self) -> Tensor:
         """log P(S = s) for every s of each bag, right in every tail; see `kofn.log_count_distribution`.
@@ -189,7 +216,7 @@ class CountDistribution:
             >>> kofn.CountDistribution(torch.zeros(2)).log_probs().exp()
             tensor([0.2500, 0.5000, 0.2500])
         """
-        return engine_for(self._x).log_probs(self._x, self.instance_layout.offsets)
+        return self._engine.log_probs(self._x, self.instance_layout.offsets)
 
     def posteriors(self, counts: Tensor | int) -> Tensor:
         """P(y_i = 1 | S = count), of the shape and dtype of the logits; see `kofn.count_posteriors`.
@@ -200,7 +227,7 @@ class CountDistribution:
             tensor([0.2500, 0.2500, 0.2500, 0.2500])
         """
         wanted = self.instance_layout.whole_numbers("counts", counts)
-        return engine_for(self._x).posteriors(self._x, self.instance_layout.offsets, wanted, None)
+        return self._engine.posteriors(self._x, self.instance_layout.offsets, wanted, None)
 
     def posteriors_between(self, low: Tensor | int | None, high: Tensor | int | None) -> Tensor:
         """P(y_i = 1 | low <= S <= high), of the shape and dtype of the logits; bounds as for `log_prob_between`.
@@ -213,7 +240,7 @@ class CountDistribution:
             tensor([0.6667, 0.6667])
         """
         first, last = self._bounds(low, high)
-        return engine_for(self._x).posteriors(self._x, self.instance_layout.offsets, first, last)
+        return self._engine.posteriors(self._x, self.instance_layout.offsets, first, last)
 
     def cdf(self, counts: Tensor | int) -> Tensor:
         """P(S <= count) of each bag, of `shape`, in the dtype of the logits.
@@ -228,16 +255,13 @@ class CountDistribution:
     @property
     def mode(self) -> Tensor:
         """The most probable count of each bag, int64; of two that are equal up to rounding the larger."""
-        # A mode differs from the mean by less than 1 (Darroch, 1964), so it is one of the two counts beside the mean.
-        dist = self._of(self.logits.detach().double(), self.instance_layout)
-        below = dist.mean.nan_to_num(0.0).floor().long()
-        return below + (dist.log_prob(below + 1) >= dist.log_prob(below) - 1e-12).long()
+        return _search.mode(self._engine, self._x.detach().double(), self.instance_layout)
 
     def quantile(self, q: Tensor | float) -> Tensor:
         """The smallest count k with P(S <= k) >= q, of each bag: int64, of `shape`.
 
-        For q = 0 it is the smallest possible count. Probabilities that differ by less than a part in 1e9 are equal. The
-        count is searched by bisection, each step in time linear in the bag.
+        For q = 0 it is the smallest possible count. Probabilities that differ by less than a part in 1e9 are equal. It
+        is searched by bisection, each step in time linear in the bag; with a bag effect, in a table of all counts.
 
         Args:
             q: probabilities from 0 to 1 that broadcast to `shape`, or one number.
@@ -250,7 +274,7 @@ class CountDistribution:
             >>> kofn.CountDistribution(torch.zeros(4)).quantile(0.5)
             tensor(2)
         """
-        return _search.quantile(self._x.detach().double(), self.instance_layout, q)
+        return _search.quantile(self._engine, self._x.detach().double(), self.instance_layout, q)
 
     def interval(self, level: float) -> tuple[Tensor, Tensor]:
         """The central interval that holds the count of a bag with probability `level` or more.
@@ -267,22 +291,15 @@ class CountDistribution:
         Returns:
             low and high, int64, of `shape`; both are possible counts and belong to the interval.
 
-        Raises:
-            ValueError: a level outside (0, 1); NaN among the logits.
-
         Examples:
             >>> import torch, kofn
             >>> kofn.CountDistribution(torch.zeros(100)).interval(0.9)  # a binomial of 100 and 1/2
             (tensor(42), tensor(58))
         """
-        return _search.interval(self._x.detach().double(), self.instance_layout, level)
+        return _search.interval(self._engine, self._x.detach().double(), self.instance_layout, level)
 
     def sample(self, shape: Sequence[int] = (), *, generator: torch.Generator | None = None) -> Tensor:
-        """Counts drawn at random, int64: labels are drawn and added up.
-
-        Args:
-            shape: of the draws; the result has `shape` of the draws, then that of the bags.
-            generator: source of randomness; torch's own if None.
+        """Counts drawn at random, int64, of the shape of the draws and then of the bags: labels are drawn and added up.
 
         Examples:
             >>> import torch, kofn
@@ -291,8 +308,11 @@ class CountDistribution:
             [[2, 1], [2, 1], [2, 1]]
         """
         with torch.no_grad():
-            probs = torch.sigmoid(self._x.double()).expand(*shape, *self._x.shape)
-            return self.instance_layout.sum(torch.bernoulli(probs, generator=generator)).long()
+            x = self._x.double().expand(*shape, *self._x.shape)
+            if self.bag_effect is not None:
+                u = self.bag_effect.expand(*shape, *self.shape)
+                x = x + self.instance_layout.spread(u * torch.randn(u.shape, generator=generator, dtype=u.dtype))
+            return self.instance_layout.sum(torch.bernoulli(torch.sigmoid(x), generator=generator)).long()
 
     def _bounds(self, low: Tensor | int | None, high: Tensor | int | None) -> tuple[Tensor, Tensor]:
         whole = self.instance_layout.whole_numbers

@@ -10,10 +10,11 @@ from torch.autograd import forward_ad
 
 from kofn.counts import _native_engine, _native_library, _operators, _torch_engine
 from kofn.counts._backend import backend
+from kofn.counts._layout import Layout
 
 
 class Engine(Protocol):
-    """What `_native_engine`, `_torch_engine` and `_operators` all are.
+    """What answers questions about a count.
 
     Logits (..., n) have -inf where there is no instance, or are flat, (m,), with offsets (b + 1,). `high` None means
     one count, `low`. Results are in the dtype of the logits.
@@ -36,14 +37,21 @@ class Engine(Protocol):
         """P(y_i = 1 | low <= S <= high), of the shape of the logits."""
 
 
-def engine_for(logits: Tensor) -> Engine:
+class IndependentEngine(Engine, Protocol):
+    """What `_native_engine`, `_torch_engine` and `_operators` all are: engines of independent labels."""
+
+    def log_shift(self, logits: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> Tensor:
+        """What a bag effect of standard deviation sigma adds to log P(S = count), float64; see `_bag_effect`."""
+
+
+def engine_for(logits: Tensor) -> IndependentEngine:
     """The C++ core where it can look at the logits, torch everywhere else; operators while a graph is compiled."""
     # Of the engines, torch alone has the derivatives of forward mode and of torch.func's transforms.
     transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
     if torch.compiler.is_compiling():
         # In silence, the tangent of an operator would be zero. There the graph breaks, and the engine runs as it is;
         # under fullgraph=True that is an error.
-        return cast(Engine, _OutsideGraph()) if transformed else _operators
+        return cast(IndependentEngine, _OutsideGraph()) if transformed else _operators
     native = not transformed and backend() == "native" and _native_library.takes(logits)
     return _native_engine if native else _torch_engine
 

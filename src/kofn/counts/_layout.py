@@ -79,6 +79,10 @@ class Layout(ABC):
         """From (longest, *bags) to one value for each entry."""
 
     @abstractmethod
+    def to_rows(self, values: Tensor, fill: float) -> Tensor:
+        """From one value for each entry to (*bags, longest), filled up at the end of shorter bags."""
+
+    @abstractmethod
     def _starts(self) -> Tensor:
         """Where each bag starts in the flattened tensor: of `shape`."""
 
@@ -200,6 +204,9 @@ class Dense(Layout):
     def from_rectangle(self, values: Tensor) -> Tensor:
         return values.movedim(0, -1)
 
+    def to_rows(self, values: Tensor, fill: float) -> Tensor:
+        return values
+
     def _starts(self) -> Tensor:
         bags = torch.arange(self.shape.numel(), device=self.device)
         return (bags * self.length).reshape(self.shape)
@@ -256,6 +263,10 @@ class Ragged(Layout):
 
     def from_rectangle(self, values: Tensor) -> Tensor:
         return values[self.place(), self._owner]
+
+    def to_rows(self, values: Tensor, fill: float) -> Tensor:
+        rows = values.new_full((*self.shape, self.longest), fill)
+        return rows.index_put((self._owner, self.place()), values)
 
     def _starts(self) -> Tensor:
         return self.offsets[:-1].to(self.device)

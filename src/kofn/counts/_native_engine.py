@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from kofn.counts import _native_library, _torch_engine
+from kofn.counts._layout import Layout
 
 # Offsets, low, high, and the weight of the sum over bags, None for one number for each bag. One argument of the
 # autograd function: each more is felt.
@@ -28,6 +29,19 @@ def log_interval(
     last = high if high is None else high.contiguous()
     value: Tensor = _apply_log_interval(x, (offsets, low.contiguous(), last, weight))
     return value if x.dtype == logits.dtype else value.to(logits.dtype)
+
+
+def log_shift(logits: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> Tensor:
+    """What a bag effect of standard deviation sigma adds to log P(S = count) of each bag: float64."""
+    value: Tensor = _LogShift.apply(_computable(logits), sigma, layout, _plain(counts))
+    return value
+
+
+def log_shift_slopes(
+    logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`log_shift` and its gradients by the logits and by sigma, without a graph."""
+    return _native_library.log_shift(_computable(logits), offsets, _plain(counts), _plain(sigma), slope=True)
 
 
 def log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
@@ -97,6 +111,29 @@ class _LogInterval(torch.autograd.Function):
 # What `Function.apply` calls where no transform of torch.func is active, as none is here: its care of them takes longer
 # than the arithmetic of a small batch.
 _apply_log_interval: Any = super(torch.autograd.Function, _LogInterval).apply
+
+
+class _LogShift(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, sigma: Tensor, layout: Layout, counts: Tensor) -> Tensor:
+        value, *ctx.slopes = _native_library.log_shift(
+            logits, layout.offsets, counts, _plain(sigma), slope=any(ctx.needs_input_grad)
+        )
+        ctx.save_for_backward(logits, sigma)
+        ctx.event = layout, counts
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        logits, sigma = ctx.saved_tensors
+        layout, counts = ctx.event
+        by_logits, by_sigma = ctx.slopes
+        if torch.is_grad_enabled():
+            value = _torch_engine.log_shift(logits, layout, counts, sigma)
+            wanted = [part for part in (logits, sigma) if part.requires_grad]
+            found = iter(torch.autograd.grad(value, wanted, grad, create_graph=True))
+            return *(next(found) if part.requires_grad else None for part in (logits, sigma)), None, None
+        return (layout.spread(grad) * by_logits).to(logits.dtype), grad * by_sigma, None, None
 
 
 class _LogProbs(torch.autograd.Function):

@@ -20,7 +20,7 @@ from torch import Tensor
 DTYPES = {torch.float32: 0, torch.float64: 1}
 _NUMBER = {dtype: torch.zeros((), dtype=dtype) for dtype in DTYPES}  # one number
 _POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
-_INTERFACE = 4  # KOFN_INTERFACE in kofn.h
+_INTERFACE = 5  # KOFN_INTERFACE in kofn.h
 _BAGS: list[Any] = [_INT, _POINTER, _POINTER, _INT64, _INT64]  # dtype, logits, offsets or NULL, n, b
 _OPTIONS: list[Any] = [_INT, _INT]  # level, threads
 
@@ -39,6 +39,7 @@ def _load() -> Any:
     library.kofn_log_likelihood.argtypes = [*_BAGS, *[_POINTER] * 2, ctypes.c_double, *[_POINTER] * 2, *_OPTIONS]
     library.kofn_class_counts.argtypes = [*_BAGS, _INT64, *[_POINTER] * 4, *_OPTIONS]
     library.kofn_scale.argtypes = [*_BAGS, *[_POINTER] * 2]
+    library.kofn_shift.argtypes = [*_BAGS, *[_POINTER] * 5, *_OPTIONS]
     library.kofn_law.argtypes = [*_BAGS, *[_POINTER] * 2, *_OPTIONS]
     library.kofn_law_gradient.argtypes = [*_BAGS, *[_POINTER] * 3, *_OPTIONS]
     return library
@@ -147,6 +148,17 @@ def scale(slope: Tensor, offsets: Tensor, by: Tensor) -> Tensor:
     if code:
         _fail(code)
     return out
+
+
+def log_shift(
+    logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor, *, slope: bool
+) -> tuple[Tensor, Any, Any]:
+    """log E_u[e^{u s - K(u)}] of each bag (`_bag_effect`), and if wanted its gradients by logits and sigma: float64."""
+    value = torch.empty(counts.shape, dtype=torch.float64)
+    by_logits = torch.empty(logits.shape, dtype=torch.float64) if slope else None
+    by_sigma = torch.empty_like(value) if slope else None
+    _run(_library.kofn_shift, logits, offsets, counts.numel(), counts, sigma, value, by_logits, by_sigma)
+    return value, by_logits, by_sigma
 
 
 def log_probs(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[Tensor, Any]:

@@ -19,11 +19,13 @@ from torch import Tensor
 from kofn.counts import _native_engine, _native_library, _torch_engine
 from kofn.counts._arguments import lay_out, require_offsets
 from kofn.counts._backend import backend
+from kofn.counts._layout import Layout
 
 _library = torch.library.Library("kofn", "DEF")
 _library.define("log_interval(Tensor logits, Tensor? offsets, Tensor low, Tensor? high) -> (Tensor, Tensor)")
 _library.define("log_probs(Tensor logits, Tensor? offsets) -> Tensor")
 _library.define("log_probs_gradient(Tensor logits, Tensor? offsets, Tensor weights) -> Tensor")
+_library.define("log_shift(Tensor logits, Tensor? offsets, Tensor counts, Tensor sigma) -> (Tensor, Tensor, Tensor)")
 _library.define("posteriors(Tensor logits, Tensor? offsets, Tensor low, Tensor? high) -> Tensor")
 
 
@@ -41,6 +43,12 @@ def log_interval_slope(
     """`log_interval` and its gradient by the logits, P(y_i = 1 | low <= S <= high) - sigmoid(x_i), without a graph."""
     value, slope = torch.ops.kofn.log_interval(_wide(logits), offsets, low, high)
     return value.to(logits.dtype), slope.to(logits.dtype)
+
+
+def log_shift(logits: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> Tensor:
+    """What a bag effect of standard deviation sigma adds to log P(S = count) of each bag: float64."""
+    value: Tensor = torch.ops.kofn.log_shift(_wide(logits), layout.offsets, counts, sigma)[0]
+    return value
 
 
 def log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
@@ -77,6 +85,11 @@ def _shape_of_log_interval(logits: Tensor, offsets: Tensor | None, low: Tensor, 
     return torch.empty_like(low, dtype=logits.dtype), torch.empty_like(logits)
 
 
+def _shape_of_log_shift(logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor) -> tuple[Tensor, ...]:
+    value = torch.empty_like(sigma)
+    return value, torch.empty_like(logits, dtype=torch.float64), torch.empty_like(value)
+
+
 def _shape_of_log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
     if offsets is not None:
         return logits.new_empty(logits.shape[0] + offsets.shape[0] - 1)
@@ -88,7 +101,7 @@ def _shape_of_log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.set_materialize_grads(False)
-    ctx.offsets = inputs[1]
+    ctx.offsets, ctx.dtype = inputs[1], inputs[0].dtype
     ctx.save_for_backward(*(output[1:] if isinstance(output, tuple) else inputs[:1]))
 
 
@@ -98,10 +111,17 @@ def _backward_of_log_interval(ctx: Any, grad: Tensor | None, by_slope: Tensor | 
     if grad is None:
         return None, None, None, None
     (slope,) = ctx.saved_tensors
-    if ctx.offsets is None:
-        return slope * grad.unsqueeze(-1), None, None, None
-    layout = lay_out(slope.shape, slope.device, None, ctx.offsets)
-    return slope * layout.spread(grad), None, None, None
+    return slope * lay_out(slope.shape, slope.device, None, ctx.offsets).spread(grad), None, None, None
+
+
+def _backward_of_log_shift(ctx: Any, grad: Tensor | None, *by_slopes: Tensor | None) -> tuple[Tensor | None, ...]:
+    if any(part is not None for part in by_slopes):
+        _not_there()
+    if grad is None:
+        return None, None, None, None
+    slope, by_sigma = ctx.saved_tensors
+    by_logits = slope * lay_out(slope.shape, slope.device, None, ctx.offsets).spread(grad)
+    return by_logits.to(ctx.dtype), None, None, grad * by_sigma
 
 
 def _backward_of_log_probs(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None]:
@@ -118,6 +138,7 @@ def _not_there(*_: Any) -> NoReturn:
 
 for _name, _question, _shape, _backward in (
     ("log_interval", "log_interval_slope", _shape_of_log_interval, _backward_of_log_interval),
+    ("log_shift", "log_shift_slopes", _shape_of_log_shift, _backward_of_log_shift),
     ("log_probs", "log_probs", _shape_of_log_probs, _backward_of_log_probs),
     ("log_probs_gradient", "log_probs_gradient", lambda logits, *_: torch.empty_like(logits), _not_there),
     ("posteriors", "posteriors", lambda logits, *_: torch.empty_like(logits), _not_there),

@@ -1,4 +1,4 @@
-"""Quantiles and central intervals of a count, by bisection: no count is made that is not looked at.
+"""Modes, quantiles and central intervals of a count, by bisection: no count is made that is not looked at.
 
 One question answers all of them: the largest k with P(S < k) <= tail, for a tail of at most 1/2. The upper end of a
 distribution is the lower end of its mirror image, because n - S is the count of the negated logits.
@@ -12,14 +12,28 @@ import torch
 from torch import Tensor
 
 from kofn import _require
-from kofn.counts._engines import engine_for
+from kofn.counts._engines import Engine
 from kofn.counts._layout import Layout
+from kofn.counts._shifted_engine import ShiftedEngine
 from kofn.counts._window import radius
 
 _EQUAL = 1e-9  # logarithms of probabilities nearer than this are of equal ones, such as 5/16 and its sum of four terms
 
 
-def quantile(logits: Tensor, layout: Layout, q: Tensor | float) -> Tensor:
+def mode(engine: Engine, logits: Tensor, layout: Layout) -> Tensor:
+    """The most probable count, of logits in float64 with -inf for absent instances; of equal ones the largest."""
+    if isinstance(engine, ShiftedEngine):  # a shift may make both ends likelier than all between
+        counts = layout.of_counts()
+        log_probs = engine.log_probs(logits, layout.offsets)
+        best = log_probs >= counts.spread(counts.max(log_probs)) - 1e-12
+        return counts.max(torch.where(best, counts.place().double(), -1.0)).clamp(min=0).long()
+    # A mode differs from the mean by less than 1 (Darroch, 1964), so it is one of the two counts beside the mean.
+    below = layout.sum(torch.sigmoid(logits)).nan_to_num(0.0).floor().long()
+    here, next_ = (engine.log_interval(logits, layout.offsets, count, None) for count in (below, below + 1))
+    return below + (next_ >= here - 1e-12).long()
+
+
+def quantile(engine: Engine, logits: Tensor, layout: Layout, q: Tensor | float) -> Tensor:
     """The smallest k with P(S <= k) >= q, of logits in float64 with -inf for absent instances."""
     probability = _require.fractions("q", layout.numbers("q", q))
     _require_no_nan(logits)
@@ -27,11 +41,11 @@ def quantile(logits: Tensor, layout: Layout, q: Tensor | float) -> Tensor:
     # In the lower half k is the largest with P(S < k) < q; in the upper one the smallest with P(S > k) <= 1 - q.
     tail = torch.where(upper, torch.log1p(-probability) + _EQUAL, probability.log() - _EQUAL)
     mirrored = torch.where(layout.spread(upper), -logits, logits)
-    k = _largest_below(layout.present(mirrored, -torch.inf), layout, tail)
+    k = _largest_below(engine, layout.present(mirrored, -torch.inf), layout, tail)
     return torch.where(upper, layout.sizes - k, k)
 
 
-def interval(logits: Tensor, layout: Layout, level: float) -> tuple[Tensor, Tensor]:
+def interval(engine: Engine, logits: Tensor, layout: Layout, level: float) -> tuple[Tensor, Tensor]:
     """The largest low with P(S < low) <= (1 - level) / 2, and the smallest high with P(S > high) at most that."""
     if not 0 < level < 1:
         raise ValueError(f"`level` must be a probability above 0 and below 1; got {level}. 90 % is 0.9.")
@@ -39,12 +53,16 @@ def interval(logits: Tensor, layout: Layout, level: float) -> tuple[Tensor, Tens
     # Never above a half, where the two ends would pass each other.
     log_tail = min(math.log((1 - level) / 2) + _EQUAL, math.log(0.5) - _EQUAL)
     tail = torch.full(layout.shape, log_tail, dtype=torch.float64, device=layout.device)
-    low = _largest_below(logits, layout, tail)
-    return low, layout.sizes - _largest_below(layout.present(-logits, -torch.inf), layout, tail)
+    low = _largest_below(engine, logits, layout, tail)
+    return low, layout.sizes - _largest_below(engine, layout.present(-logits, -torch.inf), layout, tail)
 
 
-def _largest_below(logits: Tensor, layout: Layout, log_tail: Tensor) -> Tensor:
+def _largest_below(engine: Engine, logits: Tensor, layout: Layout, log_tail: Tensor) -> Tensor:
     """The largest k from 0 to n with log P(S < k) <= log_tail, which is at most log(1/2)."""
+    if isinstance(engine, ShiftedEngine):  # which sums over a table of all counts for any interval
+        table = layout.of_counts().to_rows(engine.log_probs(logits, layout.offsets), -torch.inf)
+        fits = table.logcumsumexp(-1) <= log_tail.unsqueeze(-1)
+        return torch.minimum(fits.sum(-1), layout.sizes)
     p = torch.sigmoid(logits)
     mean, variance = layout.sum(p), layout.sum(p * torch.sigmoid(-logits))
     # Bernstein's inequality, one-sided: P(S <= mean - radius(variance, a)) <= e^-a. So the search may begin there.
@@ -56,7 +74,7 @@ def _largest_below(logits: Tensor, layout: Layout, log_tail: Tensor) -> Tensor:
     steps = int((beyond - least).max()).bit_length() if least.numel() else 0
     for _ in range(steps):
         middle = (least + beyond) // 2
-        below = engine_for(logits).log_interval(logits, layout.offsets, zero, middle - 1)
+        below = engine.log_interval(logits, layout.offsets, zero, middle - 1)
         small = below <= log_tail
         least, beyond = torch.where(small, middle, least), torch.where(small, beyond, middle)
     return least

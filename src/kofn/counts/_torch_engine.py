@@ -5,7 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from kofn.counts import _bag_effect
+from kofn.counts._arguments import lay_out
 from kofn.counts._autograd import LogInterval, LogProbs, LogProbsGradient
+from kofn.counts._layout import Layout
 from kofn.counts._rectangles import rectangles_of
 
 _NO_FLOAT64 = {"mps"}  # devices that cannot compute in float64: their bags go through the CPU
@@ -24,6 +27,19 @@ def log_interval(
     ]
     value = rectangles.join(parts).to(logits)
     return value if weight is None else value.sum() * weight
+
+
+def log_shift(logits: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> Tensor:
+    """What a bag effect of standard deviation sigma adds to log P(S = count) of each bag: float64."""
+    return _bag_effect.log_shift(logits.double(), layout, counts, sigma)
+
+
+def log_shift_slopes(
+    logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`log_shift` and its gradients by the logits and by sigma, without a graph."""
+    layout = lay_out(logits.shape, logits.device, None, offsets)
+    return _bag_effect.log_shift_slopes(logits.double(), layout, counts, sigma)
 
 
 def log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:

@@ -19,6 +19,7 @@ def count_loss(
     *,
     mask: Tensor | None = None,
     offsets: Tensor | None = None,
+    bag_effect: Tensor | float | None = None,
     weight: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
@@ -32,6 +33,8 @@ def count_loss(
             classes `ClassCounts` or `MarginalClassCounts`.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+        bag_effect: standard deviation, at least 0, of a shift that the logits of a bag have in common: a number, or one
+            for each bag; see `kofn.CountDistribution`. The loss is differentiable in it.
         weight: (...) or (b,) factors for the bags' losses. As in `torch.nn.functional.binary_cross_entropy`, "mean"
             divides by the number of bags. A bag of weight 0 is left out, even if its label is impossible.
         reduction: "none", one loss for each bag; "mean" or "sum" over bags.
@@ -56,7 +59,7 @@ def count_loss(
             f"`target` must say something of the count: kofn.Exactly(counts), kofn.AtLeast(1), ...; "
             f"got {type(target).__name__}. Plain counts are kofn.Exactly(counts)."
         )
-    dist = target.distribution(logits, mask=mask, offsets=offsets)
+    dist = target.distribution(logits, mask=mask, offsets=offsets, bag_effect=bag_effect)
     if weight is None and reduction in ("mean", "sum"):
         bags = 1 if reduction == "sum" else math.prod(dist.shape)
         return target.total(dist, 1.0 / bags if bags else math.nan)  # the mean of nothing, as in torch

@@ -1,0 +1,81 @@
+"""The engine of bags with an effect of their own: it asks that of independent labels, and integrates over the shift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from kofn.counts._bag_effect import log_shifts
+from kofn.counts._engines import engine_for
+from kofn.counts._layout import Layout
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftedEngine:
+    """An `Engine` for bags with a normal shift of their logits, of standard deviation sigma: see `_bag_effect`.
+
+    One count takes one question to the engine below and an integral, in linear time. An interval is a sum over the
+    table of all counts.
+    """
+
+    layout: Layout
+    sigma: Tensor  # float64, one for each bag
+
+    def log_interval(
+        self, logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, weight: float | None = None
+    ) -> Tensor:
+        x = logits.double()
+        if high is None:
+            engine = engine_for(x)
+            alone = engine.log_interval(x, offsets, low, None)
+            value = _add(alone, engine.log_shift(x, self.layout, low, self.sigma))
+        else:
+            table, counts = self.log_probs(x, offsets), self.layout.of_counts()
+            inside = (counts.place() >= counts.spread(low)) & (counts.place() <= counts.spread(high))
+            value = counts.logsumexp(table.masked_fill(~inside, -torch.inf))
+        value = value.to(logits.dtype)
+        return value if weight is None else value.sum() * weight
+
+    def log_interval_slope(
+        self, logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        with torch.enable_grad():
+            x = logits.detach().requires_grad_()
+            value = self.log_interval(x, offsets, low, high)
+            (slope,) = torch.autograd.grad(value.sum(), x)
+        return value.detach(), slope
+
+    def log_probs(self, logits: Tensor, offsets: Tensor | None) -> Tensor:
+        x = logits.double()
+        alone = engine_for(x).log_probs(x, offsets)
+        return _add(alone, self._log_shifts(x)).to(logits.dtype)
+
+    def posteriors(self, logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:
+        engine = engine_for(logits)
+        if high is None:  # given the count, the shift says nothing more of the labels
+            return engine.posteriors(logits, offsets, low, None)
+        # P(y_i = 1 | S in A) = sum_s P(S = s | S in A) P(y_i = 1 | S = s), and P(y_i = 1 | S = s) - p_i is the slope of
+        # log P(S = s) of independent labels.
+        counts, grad = self.layout.of_counts(), torch.is_grad_enabled() and logits.requires_grad
+        inside = (counts.place() >= counts.spread(low)) & (counts.place() <= counts.spread(high))
+        with torch.enable_grad():
+            x = logits.double() if grad else logits.detach().double().requires_grad_()
+            alone = engine.log_probs(x, offsets)
+            table = _add(alone, self._log_shifts(x)).masked_fill(~inside, -torch.inf)
+            total = counts.logsumexp(table)
+            weight = (table - counts.spread(total.masked_fill(total == -torch.inf, 0.0))).exp()
+            (slope,) = torch.autograd.grad(alone, x, weight, create_graph=grad)
+            found = (torch.sigmoid(x) + slope).to(logits.dtype)
+        return found if grad else found.detach()
+
+    def _log_shifts(self, x: Tensor) -> Tensor:
+        # How many nodes an integral takes depends on the values: a compiled graph breaks here.
+        ask = torch.compiler.disable(log_shifts) if torch.compiler.is_compiling() else log_shifts
+        return ask(x, self.layout, self.sigma)
+
+
+def _add(alone: Tensor, shift: Tensor) -> Tensor:
+    """log P with a shift, from that without; an impossible count stays impossible, without a gradient."""
+    return torch.where(alone == -torch.inf, alone, alone + shift)

@@ -1,0 +1,274 @@
+"""Bags with a common shift of their logits, against adaptive quadrature of exact distributions, and by laws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from bag_strategies import bags
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.integrate import quad
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+from torch.distributions import Laplace
+
+import kofn
+from kofn import CountDistribution
+
+Question = Callable[[CountDistribution], Tensor]
+
+
+def distribution(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """P(S = 0..n) of independent labels, by adding one instance after the other."""
+    law = np.ones(1)
+    for p in 1 / (1 + np.exp(-x)):
+        law = np.convolve(law, [1 - p, p])
+    return law
+
+
+def by_quadrature(x: Tensor, sigma: float) -> NDArray[np.float64]:
+    """P(S = 0..n) with a shift, by scipy's adaptive quadrature, count by count."""
+    logits = x.numpy()
+
+    def integrand(z: float, count: int) -> float:
+        return float(distribution(logits + sigma * z)[count] * math.exp(-z * z / 2) / math.sqrt(2 * math.pi))
+
+    points = sorted({float(np.clip(-v / sigma, -11, 11)) for v in logits})[:20]
+    return np.array(
+        [quad(integrand, -12, 12, (k,), points=points, limit=400, epsabs=1e-13)[0] for k in range(len(logits) + 1)]
+    )
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.5, 2.0, 5.0])
+def test_every_count_against_adaptive_quadrature(sigma: float) -> None:
+    x = torch.tensor([-2.0, 0.3, 1.0, 4.0, -0.5], dtype=torch.float64)
+    dist, expected = CountDistribution(x, bag_effect=sigma), by_quadrature(x, sigma)
+    counts = torch.arange(6)
+    one_by_one = CountDistribution(x.expand(6, -1), bag_effect=sigma).log_prob(counts).exp()
+    np.testing.assert_allclose(one_by_one, expected, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(dist.log_probs().exp(), expected, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(dist.log_prob_between(1, 3).exp(), expected[1:4].sum(), rtol=1e-8)
+    np.testing.assert_allclose(dist.log_prob_between(1, None).exp(), expected[1:].sum(), rtol=1e-8)
+    np.testing.assert_allclose(dist.cdf(2), expected[:3].sum(), rtol=1e-8)
+    mean = (expected * np.arange(6)).sum()
+    np.testing.assert_allclose(dist.mean, mean, rtol=1e-8)
+    np.testing.assert_allclose(dist.variance, (expected * np.arange(6) ** 2).sum() - mean**2, rtol=1e-7)
+    assert int(dist.mode) == int(expected.argmax())
+    below = expected.cumsum()
+    assert int(dist.quantile(0.4)) == int((below < 0.4).sum())
+    low, high = dist.interval(0.8)
+    assert int(low) == int((below <= 0.1).sum())
+    assert int(high) == 5 - int((expected[::-1].cumsum() <= 0.1).sum())
+
+
+@given(bags(max_size=12, max_scale=6.0), st.sampled_from([0.1, 0.7, 3.0]))
+@settings(max_examples=40)
+def test_it_is_a_distribution_and_its_mirror_image_that_of_the_negatives(x: Tensor, sigma: float) -> None:
+    dist = CountDistribution(x, bag_effect=sigma)
+    probs, counts = dist.log_probs().exp(), torch.arange(len(x) + 1, dtype=torch.float64)
+    torch.testing.assert_close(probs.sum(), torch.ones((), dtype=torch.float64), rtol=1e-8, atol=0)
+    torch.testing.assert_close((probs * counts).sum(), dist.mean, rtol=1e-7, atol=1e-9)
+    mirrored = CountDistribution(-x, bag_effect=sigma).log_probs()
+    torch.testing.assert_close(mirrored.flip(0), dist.log_probs(), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("zero", [0, 0.0, torch.zeros(3), torch.tensor(0.0), None])
+def test_no_effect_is_independence_to_the_last_digit(zero: Tensor | float | None) -> None:
+    x = torch.randn(3, 9, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    counts = torch.tensor([0, 4, 9])
+    alone, dist = CountDistribution(x), CountDistribution(x, bag_effect=zero)
+    questions: list[Question] = [lambda d: d.log_prob(counts), lambda d: d.log_probs()]
+    for question in questions:
+        value, expected = question(dist), question(alone)
+        torch.testing.assert_close(value, expected, rtol=0, atol=0)
+        slopes = (torch.autograd.grad(v.sum(), x)[0] for v in (value, expected))
+        torch.testing.assert_close(*slopes, rtol=0, atol=0)
+
+
+def test_bags_have_each_their_own_effect_in_every_layout() -> None:
+    generator = torch.Generator().manual_seed(1)
+    each = [torch.randn(n, generator=generator, dtype=torch.float64) for n in (4, 1, 0, 30)]
+    sigma, counts = torch.tensor([0.3, 0.0, 1.0, 2.0], dtype=torch.float64), torch.tensor([1, 1, 0, 17])
+    offsets = torch.tensor([0, 4, 5, 5, 35])
+    rows = torch.nn.utils.rnn.pad_sequence(each, batch_first=True, padding_value=math.nan)
+    mask = torch.arange(30) < offsets.diff()[:, None]
+    ragged = CountDistribution(torch.cat(each), offsets=offsets, bag_effect=sigma)
+    masked = CountDistribution(rows, mask=mask, bag_effect=sigma)
+    for j, (x, s) in enumerate(zip(each, sigma, strict=True)):
+        alone = CountDistribution(x, bag_effect=s)
+        for dist in (ragged, masked):
+            for name in ("mean", "variance", "mode"):
+                torch.testing.assert_close(getattr(dist, name)[j], getattr(alone, name))
+            torch.testing.assert_close(dist.log_prob(counts)[j], alone.log_prob(counts[j]))
+            torch.testing.assert_close(dist.log_prob_between(1, 20)[j], alone.log_prob_between(1, 20))
+            for ends, expected in zip(dist.interval(0.9), alone.interval(0.9), strict=True):
+                assert int(ends[j]) == int(expected)
+    values = ragged.posteriors_between(1, 20)
+    torch.testing.assert_close(masked.posteriors_between(1, 20)[mask], values)
+    table = masked.log_probs()
+    torch.testing.assert_close(table[3], ragged.log_probs()[-31:])
+    assert bool((table[0, 5:] == -math.inf).all())
+
+
+def test_derivatives_by_logits_and_by_the_effect() -> None:
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(2), dtype=torch.float64).requires_grad_()
+    sigma = torch.tensor([0.2, 1.0, 2.5], dtype=torch.float64, requires_grad=True)
+    counts = torch.tensor([0, 2, 3])
+
+    def one(x: Tensor, sigma: Tensor) -> Tensor:
+        return CountDistribution(x, bag_effect=sigma).log_prob(counts)
+
+    assert gradcheck(one, (x, sigma), atol=1e-6)
+    assert gradgradcheck(one, (x, sigma), atol=1e-6)
+    assert gradcheck(lambda x, sigma: CountDistribution(x, bag_effect=sigma).log_prob_between(1, 3), (x, sigma))
+    assert gradcheck(lambda x, sigma: CountDistribution(x, bag_effect=sigma).mean, (x, sigma))
+    value, slope = CountDistribution(x, bag_effect=sigma).log_prob_and_slope(counts)
+    torch.testing.assert_close(value, one(x, sigma).detach())
+    torch.testing.assert_close(slope, torch.autograd.grad(one(x, sigma).sum(), x)[0])
+
+
+def test_transforms_of_torch_func() -> None:
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    counts, sigma = torch.tensor([1, 2, 3]), torch.tensor(0.8, dtype=torch.float64)
+
+    def total(x: Tensor, sigma: Tensor) -> Tensor:
+        return CountDistribution(x, bag_effect=sigma).log_prob(counts).sum()
+
+    by_x, by_sigma = torch.func.grad(total, (0, 1))(x, sigma)
+    a, b = x.clone().requires_grad_(), sigma.clone().requires_grad_()
+    expected = torch.autograd.grad(total(a, b), (a, b))
+    torch.testing.assert_close(by_x, expected[0], rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(by_sigma, expected[1], rtol=1e-6, atol=1e-9)
+    along = torch.func.jvp(total, (x, sigma), (torch.ones_like(x), torch.ones_like(sigma)))[1]
+    torch.testing.assert_close(along, by_x.sum() + by_sigma, rtol=1e-6, atol=1e-9)
+
+
+def test_posteriors_given_a_count_do_not_know_of_the_shift() -> None:
+    x = torch.randn(6, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    dist = CountDistribution(x, bag_effect=1.5)
+    torch.testing.assert_close(dist.posteriors(2), CountDistribution(x).posteriors(2))
+    # Given an interval they do: each count is weighed by its probability with a shift.
+    probs = by_quadrature(x, 1.5)[1:4]
+    each = torch.stack([CountDistribution(x).posteriors(k) for k in (1, 2, 3)])
+    expected = (each * torch.tensor(probs / probs.sum())[:, None]).sum(0)
+    torch.testing.assert_close(dist.posteriors_between(1, 3), expected)
+    y = x.clone().requires_grad_()
+    assert gradcheck(lambda y: CountDistribution(y, bag_effect=1.5).posteriors_between(1, 3), (y,), atol=1e-6)
+
+
+def test_certain_instances_impossible_counts_and_nan() -> None:
+    inf, nan = math.inf, math.nan
+    x = torch.tensor([[inf, 0.5, -inf], [inf, 0.5, -inf], [nan, 0.0, 0.0]], dtype=torch.float64).requires_grad_()
+    dist = CountDistribution(x, bag_effect=1.0)
+    value = dist.log_prob(torch.tensor([2, 3, 1]))
+    single = CountDistribution(torch.tensor([0.5], dtype=torch.float64), bag_effect=1.0).log_prob(1)
+    torch.testing.assert_close(value[0], single)
+    assert value[1] == -inf
+    assert value[2].isnan()
+    (slope,) = torch.autograd.grad(value[:2].sum(), x)
+    assert bool((slope[1] == 0).all())
+    assert bool(slope[:2].isfinite().all())
+    assert CountDistribution(x[1].detach(), bag_effect=1.0).log_prob_between(3, None) == -inf
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_narrow_logits_are_computed_in_float64(dtype: torch.dtype) -> None:
+    x = torch.randn(3, 8, generator=torch.Generator().manual_seed(5)).to(dtype)
+    narrow = CountDistribution(x, bag_effect=0.7)
+    wide = CountDistribution(x.double(), bag_effect=0.7)
+    questions: list[Question] = [lambda d: d.log_prob(3), lambda d: d.log_probs(), lambda d: d.mean]
+    for question in questions:
+        assert question(narrow).dtype == dtype
+        torch.testing.assert_close(question(narrow), question(wide).to(dtype), rtol=torch.finfo(dtype).eps, atol=0)
+
+
+@pytest.mark.parametrize(("size", "sigma"), [(300, 1.0), (2000, 0.15)])
+def test_large_bags_against_a_fine_sum_of_independent_ones(size: int, sigma: float) -> None:
+    x = torch.randn(size, generator=torch.Generator().manual_seed(6), dtype=torch.float64) - 1
+    z = torch.linspace(-25, 25, 1251, dtype=torch.float64)  # the likeliest shift may be far out
+    for share in (0.02, 0.3, 0.8):
+        count = int(share * size)
+        parts = torch.cat([CountDistribution(x + sigma * part[:, None]).log_prob(count) for part in z.split(400)])
+        density = -z.square() / 2 - 0.5 * math.log(2 * math.pi)
+        expected = (parts + density).logsumexp(0) + math.log(float(z[1] - z[0]))
+        value = CountDistribution(x, bag_effect=sigma).log_prob(count)
+        torch.testing.assert_close(value, expected, rtol=1e-9, atol=1e-8)
+
+
+def test_the_effect_is_what_makes_counts_of_bags_spread() -> None:
+    dist = CountDistribution(torch.zeros(400, 100), bag_effect=0.5)
+    drawn = dist.sample((50,), generator=torch.Generator().manual_seed(0)).double()
+    assert drawn.mean().item() == pytest.approx(50, abs=0.5)
+    assert drawn.var().item() == pytest.approx(dist.variance[0].item(), rel=0.05)
+    assert dist.variance[0] > 5 * CountDistribution(torch.zeros(100)).variance
+    low, high = dist.interval(0.9)
+    assert ((drawn >= low) & (drawn <= high)).double().mean().item() == pytest.approx(0.91, abs=0.02)
+
+
+def test_every_target_asks_the_same_distribution() -> None:
+    x = torch.randn(7, generator=torch.Generator().manual_seed(8), dtype=torch.float64)
+    probs = CountDistribution(x, bag_effect=0.9).log_probs().exp()
+    noise = Laplace(0.0, torch.tensor(0.7, dtype=torch.float64))
+    q = torch.full((8,), 1 / 8, dtype=torch.float64)
+    cases: list[tuple[kofn.targets.Target, Tensor]] = [
+        (kofn.Exactly(3), -probs[3].log()),
+        (kofn.AtLeast(1), -probs[1:].sum().log()),
+        (kofn.AtMost(2), -probs[:3].sum().log()),
+        (kofn.OneOf([0, 5]), -(probs[0] + probs[5]).log()),
+        (kofn.Noisy(2.5, noise), -(probs * noise.log_prob(2.5 - torch.arange(8.0).double()).exp()).sum().log()),
+        (kofn.Distributed(q.log()), (q * (q.log() - probs.log())).sum()),
+    ]
+    for target, expected in cases:
+        torch.testing.assert_close(kofn.count_loss(x, target, bag_effect=0.9), expected, rtol=1e-8, atol=1e-9)
+    assert not torch.isclose(kofn.count_loss(x, kofn.Exactly(3)), cases[0][1])
+
+
+def test_several_classes_have_it_in_their_marginals() -> None:
+    logits = torch.randn(9, 3, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
+    offsets, sigma = torch.tensor([0, 4, 9]), torch.tensor([0.4, 1.2], dtype=torch.float64)
+    counts = torch.tensor([[2, 1, 1], [0, 3, 2]])
+    target = kofn.MarginalClassCounts(counts)
+    losses = kofn.count_loss(logits, target, offsets=offsets, bag_effect=sigma, reduction="none")
+    expected = torch.zeros(2, dtype=torch.float64)
+    for c, log_odds in enumerate(kofn.one_vs_rest(logits)):
+        expected -= CountDistribution(log_odds, offsets=offsets, bag_effect=sigma).log_prob(counts[:, c])
+    torch.testing.assert_close(losses, expected)
+    dense = kofn.count_loss(logits[:4], kofn.MarginalClassCounts(counts[0]), bag_effect=0.4)
+    torch.testing.assert_close(dense, expected[0])
+    with pytest.raises(ValueError, match="joint counts"):
+        kofn.count_loss(logits, kofn.ClassCounts(counts), offsets=offsets, bag_effect=0.4)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [
+        (-0.1, ValueError, "at least 0; got -0.1"),
+        (math.nan, ValueError, "finite number of at least 0; got nan"),
+        (torch.tensor([0.1, math.inf]), ValueError, "got inf"),
+        (torch.ones(3), ValueError, "one number for each bag"),
+        ("fit", TypeError, "a number or a torch.Tensor; got str"),
+    ],
+)
+def test_an_effect_is_a_standard_deviation(value: object, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        CountDistribution(torch.zeros(2, 4), bag_effect=value)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_a_compiled_step_is_the_eager_one() -> None:
+    torch._dynamo.reset()
+    x = torch.randn(6, 5, generator=torch.Generator().manual_seed(10)).requires_grad_()
+    sigma = torch.tensor(0.6, dtype=torch.float64, requires_grad=True)
+    counts = torch.tensor([0, 1, 2, 3, 4, 5])
+
+    def loss(x: Tensor, sigma: Tensor) -> Tensor:
+        return kofn.count_loss(x, kofn.Exactly(counts), bag_effect=sigma)
+
+    found = torch.autograd.grad(torch.compile(loss, fullgraph=True)(x, sigma), (x, sigma))
+    expected = torch.autograd.grad(loss(x, sigma), (x, sigma))
+    torch.testing.assert_close(found, expected)
