@@ -9,6 +9,7 @@ import typer
 
 from paper.records import RESULTS
 from paper.reproduce import reproduce
+from paper.rerun import rerun
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
 
@@ -41,8 +42,18 @@ def paper(
     report: Annotated[
         bool, typer.Option("--report", help="Also write the tables and figures as Markdown and HTML.")
     ] = False,
+    again: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Run so many recorded runs again instead, chosen at random, and compare.",
+            min=1,
+        ),
+    ] = None,
 ) -> None:
-    """Run a table of the paper. Runs that have a record are not repeated."""
+    """Run a table of the paper. Runs that have a record are not repeated, unless their recipe has been changed."""
+    if again is not None:
+        raise typer.Exit(_compare(again, table, results))
     try:
         written = reproduce(
             table, only=only, seeds=seeds, jobs=jobs, scheduler=scheduler, preset=preset, results=results, report=report
@@ -52,6 +63,16 @@ def paper(
         raise typer.Exit(2 if not isinstance(error, RuntimeError) else 1) from None
     for path in written:
         typer.echo(str(path))
+
+
+def _compare(number: int, table: str, results: Path) -> int:
+    """Run records again and say what came of it; 1 if one differs."""
+    differ = 0
+    for number_done, each in enumerate(rerun(number, table=table, results=results), 1):
+        differ += not each.equal
+        said = "equal" if each.equal else f"differs: recorded {each.recorded}, now {each.again}"
+        typer.echo(f"{number_done} {each.run.table} {each.run.name}: {said}")
+    return min(differ, 1)
 
 
 if __name__ == "__main__":

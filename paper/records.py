@@ -15,7 +15,8 @@ from paper.cells import METHODS, TABLES, Run
 
 RESULTS = Path(__file__).parent / "results"
 KEYS = ("table", "cell", "method", "preset", "seed", "metrics", "seconds", "versions", "machine")
-RECIPE = ("recipe", "recipe_hash")  # None in records that are older than the training loop of today
+# None in records that are older than these keys; the hash, in those that are older than the training loop of today.
+LATER = ("cpu_seconds", "recipe", "recipe_hash")
 
 
 def record_path(results: str | os.PathLike[str], run: Run) -> Path:
@@ -76,7 +77,7 @@ def collect(results: str | os.PathLike[str] = RESULTS) -> list[Path]:
             continue
         records = [record for path in sorted(folder.glob("*.json")) if (record := read(path)) is not None]
         lines = [
-            json.dumps({key: record.get(key) for key in KEYS + RECIPE}, allow_nan=False)
+            json.dumps({key: record.get(key) for key in KEYS + LATER}, allow_nan=False)
             for record in sorted(records, key=_order)
         ]
         written.append(Path(results) / f"{table}.jsonl")

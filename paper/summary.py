@@ -28,10 +28,11 @@ class Row:
         entry: the cell.
         metric: its name.
         values: ours, one a seed (of folds their mean); empty where nothing was run.
-        seconds: that one record took on average.
+        seconds: that one record took on average, by the clock.
         folds: of a cross-validation, how many are recorded.
         stale: whether `values` are of a recipe that has been changed since: they are shown, and count for nothing.
         earlier: whether some are of the training loop before that of `kofn.learners`.
+        cpu_seconds: of the processor, on average; None where a record lacks them.
     """
 
     entry: Cell
@@ -41,6 +42,7 @@ class Row:
     folds: int = 0
     stale: bool = False
     earlier: bool = False
+    cpu_seconds: float | None = None
 
     @property
     def published(self) -> tuple[float, float] | None:
@@ -139,8 +141,10 @@ def _row(entry: Cell, metric: str, records: Iterable[Mapping[str, Any]]) -> Row:
     values = tuple(fmean(by_seed[seed]) for seed in sorted(by_seed))
     seconds = fmean(record["seconds"] for record in kept) if kept else math.nan
     folds = sum(map(len, by_seed.values())) if entry.folds else 0
+    cpu = [record["cpu_seconds"] for record in kept if record.get("cpu_seconds") is not None]
+    cpu_seconds = fmean(cpu) if kept and len(cpu) == len(kept) else None
     earlier = any(how == "earlier loop" for _, how in found)
-    return Row(entry, metric, values, seconds, folds, stale=bool(kept) and not fresh, earlier=earlier)
+    return Row(entry, metric, values, seconds, folds, bool(kept) and not fresh, earlier, cpu_seconds)
 
 
 def header(table: str) -> list[str]:

@@ -7,6 +7,7 @@ In a page, on a line of its own,
     <!-- findings: TABLE -->      what its records show, in sentences
     <!-- table: TABLE -->         ours beside the published numbers, and the same row by row
     <!-- figure: NAME -->         a figure and its caption, or "not run"
+    <!-- times -->                training seconds beside quality
     <!-- legend -->               what the signs mean
     <!-- records -->              how many records there are, of which versions and machines
 """
@@ -30,6 +31,7 @@ from paper.records import RESULTS, load_records
 from paper.summary import markdown as flat_markdown
 from paper.summary import summary
 from paper.table_layout import html_layout, layouts
+from paper.training_time import times_markdown
 from paper.whole_recipe import state
 
 drawn: dict[str, Path] = {}
@@ -98,6 +100,7 @@ MADE: dict[str, Callable[[Any], str]] = {
     "findings": told,
     "table": table,
     "figure": shown,
+    "times": lambda _: times_markdown(),
     "legend": lambda _: "\n".join(f"- {words}" for words in LEGEND),
     "records": counted,
 }

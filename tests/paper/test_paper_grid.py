@@ -10,13 +10,16 @@ from typing import Any
 import child_processes
 import pytest
 from paper_cases import lines, made_up, record
+from typer.testing import CliRunner
 
 from paper import llp_runs, one_run, records
+from paper.__main__ import app
 from paper.cells import Run, runs
 from paper.grid import run_grid
 from paper.outcome import Outcome
 from paper.records import collect, load_records
 from paper.reproduce import reproduce
+from paper.rerun import choose, rerun
 from paper.whole_recipe import state
 
 ONLY = ["data=adult", "setting=[0,1]", "bag_size=8"]
@@ -64,8 +67,7 @@ def test_a_deleted_or_damaged_or_foreign_record_is_run_again(tmp_path: Path, cal
 def plain(text: str) -> Any:
     """A record without what differs from time to time."""
     found = json.loads(text)
-    del found["seconds"]
-    return found
+    return {name: value for name, value in found.items() if name not in ("seconds", "cpu_seconds")}
 
 
 def test_a_record_of_another_recipe_is_run_again(tmp_path: Path, calls: list[Any]) -> None:
@@ -163,7 +165,7 @@ def test_collect_is_sorted_and_has_these_keys(tmp_path: Path, calls: list[Any]) 
     run_grid(wanted[::-1], results=tmp_path, progress=False)
     (path,) = collect(tmp_path)
     found = lines(path)
-    assert [list(line) for line in found] == [list(records.KEYS + records.RECIPE)] * 12
+    assert [list(line) for line in found] == [list(records.KEYS + records.LATER)] * 12
     assert [line["cell"]["bag_size"] for line in found] == [8, 32, 128, 512] * 3  # as numbers
     before = path.read_bytes()
     collect(tmp_path)
@@ -182,6 +184,27 @@ def test_a_checkout_has_no_folder_of_records(tmp_path: Path, calls: list[Any]) -
     reproduce("llp", only=ONLY, seeds=2, results=tmp_path / "b", progress=False)
     assert sorted(calls) == [("CL", 1), ("CL-trees", 1), ("LMMCM", 1), ("PL", 1)]
     assert len(load_records(tmp_path / "b", "llp")) == 8
+
+
+def test_records_run_again_are_equal_or_named(tmp_path: Path, calls: list[Any]) -> None:
+    wanted = runs("llp", only=[*ONLY, "method=CL", "method=PL"], seeds=2)
+    run_grid(wanted, results=tmp_path, progress=False)
+    stale, earlier = (record(run, auc=0.5) for run in wanted[:2])
+    stale["recipe"]["lr"] = 1.0
+    for run, old in zip(wanted, (stale, earlier | {"recipe_hash": None}), strict=False):
+        records.write(tmp_path, run, old)
+    collect(tmp_path)
+    assert len(choose(12, results=tmp_path)) == 2  # what has another recipe or loop cannot come again
+    assert [each.equal for each in rerun(12, results=tmp_path)] == [True, True]
+    other = record(wanted[2], auc=0.123)
+    records.write(tmp_path, wanted[2], other)
+    collect(tmp_path)
+    (found,) = [each for each in rerun(12, results=tmp_path) if not each.equal]
+    assert (found.run, found.recorded["auc"]) == (wanted[2], 0.123)
+    said = CliRunner().invoke(app, ["llp", "--again", "12", "--results", str(tmp_path)])
+    assert said.exit_code == 1
+    assert f"llp {wanted[2].name}: differs: recorded {{'auc': 0.123}}, now" in said.output
+    assert f"llp {wanted[3].name}: equal" in said.output
 
 
 def test_progress_names_runs_and_numbers(tmp_path: Path, calls: list[Any], capsys: pytest.CaptureFixture[str]) -> None:

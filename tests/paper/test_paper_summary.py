@@ -18,6 +18,7 @@ from paper.records import collect
 from paper.report import report
 from paper.reproduce import reproduce
 from paper.summary import best, markdown, summary
+from paper.training_time import times, times_markdown
 
 ADULT = {"data": "adult", "setting": "[0,1]", "bag_size": 8}  # CL: 0.8985 ± 0.0010
 
@@ -123,6 +124,23 @@ def test_the_earlier_loop_is_marked(tmp_path: Path) -> None:
     records.write(tmp_path, run, record(run, auc=0.9) | {"recipe_hash": None})
     collect(tmp_path)
     assert "| 0.9000 † |" in line_of(markdown("llp", results=tmp_path), "adult", "[0,1]", 8, "CL")
+
+
+def test_seconds_beside_quality(tmp_path: Path) -> None:
+    """Only of cells that all methods have; by the clock as soon as one record has no time of the processor."""
+    put(tmp_path, "llp", ADULT, "CL", 0.9, 0.92)
+    assert times("llp", results=tmp_path) == []
+    put(tmp_path, "llp", ADULT, "PL", 0.8)
+    put(tmp_path, "llp", ADULT | {"bag_size": 32}, "CL", 0.5)  # PL has no such cell
+    assert times("llp", results=tmp_path) == [
+        ("llp: adult", "CL", 1, pytest.approx(0.91), 2.0, "wall"),
+        ("llp: adult", "PL", 1, 0.8, 2.0, "wall"),
+    ]
+    run = Run("llp", ADULT, "PL", "fast", 0)
+    records.write(tmp_path, run, record(run, auc=0.8) | {"cpu_seconds": 1.5})
+    collect(tmp_path)
+    assert times("llp", results=tmp_path)[1][4:] == (1.5, "CPU")
+    assert "| llp: adult | PL | 1 | `auc` | 0.8000 | 2 CPU |" in times_markdown(results=tmp_path)
 
 
 def test_standard_errors_and_percent(tmp_path: Path) -> None:
