@@ -2,9 +2,9 @@
 
 A recipe is the options of a network (`kofn.Network`) and of the task's estimator (`TASK`), and a few words for the run:
 `stop` says which epoch is taken ("best" by the validation loss, or the "last"), `held_out` the share of bags that is
-kept from training, `average` of how many last epochs the scores are averaged. Trees have their defaults, which are
-written out, and so is whatever a network's numbers depend on: a record keeps its recipe, and a default that changes
-must show.
+kept from training, `average` of how many last epochs the scores are averaged, `pixels` that those of MNIST are
+standardised. Trees have their defaults, which are written out, and so is whatever a network's numbers depend on: a
+record keeps its recipe, and a default that changes must show.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ Recipe = dict[str, Any]
 
 # What the estimator takes; the rest is the network's.
 TASK = ("loss", "positive_weight", "bag_size", "surrogate", "ranking", "stopping")
+RUN = ("held_out", "stop", "average", "pixels")  # words for the run itself
 # What the paper's networks do without, unless it is named: held-out bags, a start at the base rate, columns that are
 # standardised once more, and so on.
 PLAIN: Recipe = {"validation_fraction": 0.0, "patience": None, "start": None, "standardise": False}
@@ -66,7 +67,7 @@ def recipe(table: str, cell: Mapping[str, Any], method: str, preset: str) -> Rec
 
 
 def split_recipe(recipe: Recipe) -> tuple[Network, Recipe]:
-    """The network of a recipe, and the options of its estimator.
+    """The network of a recipe, and the options of its estimator; words for the run are left out.
 
     Examples:
         >>> network, options = split_recipe({"loss": "count", "hidden": [64], "epochs": 5})
@@ -77,7 +78,7 @@ def split_recipe(recipe: Recipe) -> tuple[Network, Recipe]:
     from paper.networks import NETWORKS
 
     task = {name: value for name, value in recipe.items() if name in TASK}
-    options = {name: value for name, value in recipe.items() if name not in TASK}
+    options = {name: value for name, value in recipe.items() if name not in TASK + RUN}
     if options.get("module") in NETWORKS:
         options["module"] = NETWORKS[options["module"]]
     return Network(**options), task

@@ -7,6 +7,7 @@ In a page, on a line of its own,
     <!-- findings: TABLE -->      what its records show, in sentences
     <!-- table: TABLE -->         ours beside the published numbers, and the same row by row
     <!-- figure: NAME -->         a figure and its caption, or "not run"
+    <!-- missing -->              what is not run or is stale, and what it would take
     <!-- times -->                training seconds beside quality
     <!-- legend -->               what the signs mean
     <!-- records -->              how many records there are, of which versions and machines
@@ -27,6 +28,7 @@ from paper.cells import TABLES
 from paper.differences import differences_markdown
 from paper.figures import figures
 from paper.findings import findings
+from paper.missing import missing_markdown
 from paper.records import RESULTS, load_records
 from paper.summary import markdown as flat_markdown
 from paper.summary import summary
@@ -63,8 +65,12 @@ def table(name: str) -> str:
         shown_as = f'<div class="wide">{html_layout(layout)}</div>'
         parts += ([f"**`{layout.metric}`**"] if layout.metric else []) + [shown_as]
     flat = flat_markdown(name).replace("*", "\\*")
-    folded = '??? note "Row by row, with differences and seconds"\n\n' + re.sub(r"^", "    ", flat, flags=re.M)
-    return "\n\n".join([*parts, folded])
+    return "\n\n".join([*parts, folded("Row by row, with differences and seconds", flat)])
+
+
+def folded(title: str, markdown: str) -> str:
+    """A part of a page that opens when it is asked for."""
+    return f'??? note "{title}"\n\n' + re.sub(r"^", "    ", markdown, flags=re.M)
 
 
 def shown(name: str) -> str:
@@ -100,6 +106,7 @@ MADE: dict[str, Callable[[Any], str]] = {
     "findings": told,
     "table": table,
     "figure": shown,
+    "missing": lambda _: folded("What is not run or is stale, and about how long it takes", missing_markdown()),
     "times": lambda _: times_markdown(),
     "legend": lambda _: "\n".join(f"- {words}" for words in LEGEND),
     "records": counted,

@@ -85,7 +85,7 @@ def test_every_recipe_has_its_network(preset: str) -> None:
             options = recipe(table, run.cell, run.method, preset)
             if "epochs" not in options:
                 continue
-            network, _ = split_recipe({k: v for k, v in options.items() if k not in ("held_out", "stop", "average")})
+            network, _ = split_recipe(options)
             name = options.get("module", "mlp")
             named.add(name)
             assert network.module is NETWORKS.get(name, name)

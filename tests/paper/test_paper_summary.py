@@ -11,9 +11,11 @@ import pytest
 from paper_cases import record
 
 from paper import records
-from paper.cells import Run
+from paper.cells import BAGS, Run
 from paper.findings import findings
+from paper.missing import missing, missing_markdown
 from paper.one_run import run_cell
+from paper.recipes import recipe
 from paper.records import collect
 from paper.report import report
 from paper.reproduce import reproduce
@@ -141,6 +143,28 @@ def test_seconds_beside_quality(tmp_path: Path) -> None:
     collect(tmp_path)
     assert times("llp", results=tmp_path)[1][4:] == (1.5, "CPU")
     assert "| llp: adult | PL | 1 | `auc` | 0.8000 | 2 CPU |" in times_markdown(results=tmp_path)
+
+
+def test_what_is_missing_and_its_hours(tmp_path: Path) -> None:
+    """Hours grow with the work: epochs times digits in bags, and a third of that for the digits that are scored."""
+    cell = {"data": "mnist", "setting": "N(10,2)", "bags": 50}
+    for method in ("CL", "Attention"):
+        put(tmp_path, "mil", cell, method, 0.9, 0.9, 0.9, metric="auc_rounded")  # two seconds each
+    found = {each.command: each for each in missing("mil", results=tmp_path)}
+    command = "python -m paper mil --only 'setting=N(10,2)' --only method=CL"
+    epochs = {bags: recipe("mil", cell | {"bags": bags}, "CL", "fast")["epochs"] for bags in BAGS}
+    work = {bags: 10 * (epochs[bags] * bags + 1000 / 3) for bags in BAGS}
+    hours = 3 * sum(2 * work[bags] / work[50] for bags in BAGS if bags != 50) / 3600
+    assert found[command][:3] == (command, 3 * 6, 0)
+    assert found[command].hours == pytest.approx(hours)
+    assert len(found) == 9
+    assert "| all of it | " in missing_markdown(results=tmp_path)
+    run = Run("mil", cell, "CL", "fast", 0)
+    changed = record(run, auc_rounded=0.9)
+    changed["recipe"] |= {"lr": 1.0}
+    records.write(tmp_path, run, changed)
+    collect(tmp_path)
+    assert {each.command: each for each in missing("mil", results=tmp_path)}[command][1:3] == (3 * 6 + 1, 1)
 
 
 def test_standard_errors_and_percent(tmp_path: Path) -> None:
