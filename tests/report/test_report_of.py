@@ -14,6 +14,7 @@ from kofn.metrics import count_calibration
 from kofn.report import render, report_of
 from kofn.report._count_distributions import calibration, some_distributions
 from kofn.report._examples import _strength, is_positive
+from kofn.report._plot import percent
 
 # What is fitted in a moment is often no better than nothing at all.
 pytestmark = pytest.mark.filterwarnings("ignore:this fit is no better")
@@ -282,3 +283,12 @@ def test_errors_name_the_argument(data: Arrays, llp: Any) -> None:
         report_of(llp, X, counts[:3], groups)
     with pytest.raises(ValueError, match="`groups` must name the bag of each"):
         report_of(llp, X, counts, groups[:3])
+
+
+def test_a_bootstrap_is_told_of(data: Arrays) -> None:
+    X, _, groups, counts = data
+    model = kofn.LLPClassifier(kofn.Linear(l2=0.1), label="count", bootstrap=3, random_state=0)
+    facts = dict(report_of(model.fit(X, counts, groups=groups), X, counts, groups).facts)
+    low, high = model.predict_interval(X, groups=np.zeros(len(X)), mean=True)
+    assert facts["Bootstrap"] == "3 fits"
+    assert facts["Mean probability, 90\u00a0% interval"] == f"{percent(low[0])} to {percent(high[0])}"

@@ -12,6 +12,7 @@ from torch import Tensor
 from kofn.bags import Bags
 from kofn.counts import CountDistribution
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+from kofn.estimators._count_errors import LEVEL
 from kofn.estimators._measures import MEASURES, count_summaries, known_counts, measure
 from kofn.estimators._mil_classifier import ATTENTION
 from kofn.estimators._row_labels import bags_of
@@ -21,6 +22,7 @@ from kofn.report._class_chapters import class_chapters, class_codes, confusion
 from kofn.report._contents import BagTable, Binomial, Metric, Report, Task
 from kofn.report._examples import bag_examples, is_positive
 from kofn.report._images import as_pixels
+from kofn.report._plot import percent
 
 TASKS: dict[Task, str] = {"llp": "Label proportions", "mil": "Multiple instances", "pu": "Positive and unlabelled"}
 
@@ -76,6 +78,7 @@ def report_of(
     task = _task_of(estimator)
     scores_of_rows = estimator.decision_function(X)
     rows = len(scores_of_rows)
+    facts = [*facts, *_bootstrap(estimator, X, rows)]
     if isinstance(estimator, LLPClassifier) and len(estimator.classes_) > 2:
         contents = _several_classes(estimator, scores_of_rows, y, groups, copies, truth)
         return _report(estimator, task, rows, title, facts, contents)
@@ -222,6 +225,17 @@ def _binomial(estimator: Any, logits: Tensor, unlabeled: Tensor) -> Binomial | N
     size = estimator.bag_size or min(max(n_unlabeled // 32, 32), 200)
     # Before training every instance has the mixture for its probability: that is the binomial itself.
     return distributions.binomial(logits[unlabeled], None, logits[~unlabeled], estimator.mixture_, size)
+
+
+def _bootstrap(estimator: Any, X: Any, rows: int) -> list[tuple[str, str]]:
+    """How many fits there are to resampled bags, and how sure they are of the mean probability of all rows."""
+    if not estimator.members_ or not rows:
+        return []
+    low, high = estimator.predict_interval(X, LEVEL, groups=np.zeros(rows, dtype=np.int64), mean=True)
+    names = estimator.classes_.tolist() if len(estimator.classes_) > 2 else [""]
+    ends = zip(names, np.ravel(low), np.ravel(high), strict=True)
+    told = ", ".join(f"{name}{' ' if name != '' else ''}{percent(a)} to {percent(b)}" for name, a, b in ends)
+    return [("Bootstrap", f"{len(estimator.members_)} fits"), (f"Mean probability, {percent(LEVEL)} interval", told)]
 
 
 def _facts(estimator: Any, task: Task, rows: int, table: BagTable | None) -> list[tuple[str, str]]:
