@@ -15,6 +15,7 @@ import kofn
 from kofn.bags import Bags
 from kofn.counts import CountDistribution
 from kofn.estimators._count_mixture import CountMixture
+from kofn.estimators._ensemble import mean_intervals
 from kofn.learners._resamples import resample
 
 pytestmark = UNLEARNT
@@ -262,6 +263,15 @@ def test_intervals_of_groups() -> None:
     assert ((counts[0] < expected) & (expected < counts[1])).all()
     twice = model.predict_interval(TASK.X, groups=TASK.groups, copies=np.full(160, 2))
     np.testing.assert_allclose(twice, np.multiply(counts, 2), rtol=1e-12)
+
+
+def test_extreme_logits_have_intervals() -> None:
+    bags = Bags.from_sizes([2, 1])
+    for sign in (1, -1):
+        logits = sign * torch.tensor([[2000.0, 1990.0, 3.0], [2010.0, 1980.0, 2.0]], dtype=torch.float64)
+        low, high = mean_intervals(logits, bags, 0.9)
+        assert (low[0], high[0]) == ((1, 1) if sign == 1 else (0, 0))
+        assert 0 < low[1] < high[1] < 1
 
 
 def test_errors() -> None:

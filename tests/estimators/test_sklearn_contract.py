@@ -28,7 +28,7 @@ ESTIMATORS = [
         # No positive is unlabelled: ordinary classification, in which the labelled count as much as the others.
         lambda learner: kofn.PUClassifier(learner, mixture=0.0, positive_weight=32.0),
     )
-]
+] + [kofn.LLPClassifier(kofn.Linear(l2=1e-3), bootstrap=2)]
 
 FLOAT32 = {
     "check_methods_subset_invariance": "products are float32: rows scored apart differ by 1e-7 from rows scored together",

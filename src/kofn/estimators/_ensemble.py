@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from kofn.bags import Bags
 from kofn.classes import one_vs_rest
@@ -123,7 +124,7 @@ def mixed(logits: Tensor, *, classes: bool = False) -> Tensor:
         return logits[0]
     if classes:
         return logits.log_softmax(-1).logsumexp(0) - math.log(len(logits))
-    log_p, log_q = (torch.nn.functional.logsigmoid(x).logsumexp(0) for x in (logits, -logits))
+    log_p, log_q = (logsigmoid(x).logsumexp(0) for x in (logits, -logits))
     return log_p - log_q
 
 
@@ -161,8 +162,27 @@ def mean_intervals(logits: Tensor, bags: Bags, level: float) -> tuple[NDArray[np
         bags: of these instances.
         level: of the intervals.
     """
-    by_class = one_vs_rest(logits).movedim(-2, -1) if logits.dim() == 3 else logits
-    entries = Bags.from_sizes(bags.sizes)
-    # The log-odds of a mean, from the means of both probabilities: one minus a mean near 1 would have lost its digits.
-    log_p, log_q = (torch.stack([entries.sum(each) for each in (sign * by_class).sigmoid()]).log() for sign in (1, -1))
+    log_odds = one_vs_rest(logits).movedim(-2, -1) if logits.dim() == 3 else logits
+    log_p, log_q = (log_sums(logsigmoid(x), bags.bag_of(), len(bags)) for x in (log_odds, -log_odds))
     return interval_of(log_p - log_q, level)
+
+
+def log_sums(values: Tensor, group: Tensor, groups: int) -> Tensor:
+    """log of the sum of e^value over the members of each group, (B, m, ...) to (B, groups, ...).
+
+    The log-odds of a mean probability are the log-sum of P(positive) less that of P(negative): stable where one minus
+    the mean would have lost its digits, or a sum is too small for a float.
+
+    Args:
+        values: (B, m, ...) logarithms.
+        group: (m,) the group of each entry.
+        groups: how many there are; an empty one has -inf.
+
+    Examples:
+        >>> log_sums(torch.tensor([[-2000.0, -2000.0, 0.0]]), torch.tensor([0, 0, 1]), 2)
+        tensor([[-1999.3069,     0.0000]])
+    """
+    place = group.reshape(-1, *(1 for _ in values.shape[2:])).expand(values.shape)
+    shape = (len(values), groups, *values.shape[2:])
+    top = values.new_full(shape, -torch.inf).scatter_reduce(1, place, values, "amax").nan_to_num(neginf=0.0)
+    return values.new_zeros(shape).scatter_add(1, place, (values - top.gather(1, place)).exp()).log() + top

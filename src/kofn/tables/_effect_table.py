@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from kofn.classes import one_vs_rest
-from kofn.estimators._ensemble import interval_of, mixed, require_level
+from kofn.estimators._ensemble import interval_of, log_sums, mixed, require_level
 from kofn.tables._row_groups import row_groups
 from kofn.tables._table_file import TableFile
 from kofn.tables._table_model import TableModel
@@ -117,20 +119,20 @@ def effect_of(
     names = _columns(file, by, model)
     metadata = model.metadata(file, bag=None, copies=copies or _copies(model, file))
     groups = row_groups(file, names)
-    weight = torch.ones(metadata.rows) if metadata.copies is None else torch.from_numpy(metadata.copies)
+    copies_of = torch.ones(metadata.rows) if metadata.copies is None else torch.from_numpy(metadata.copies)
     of, many = torch.from_numpy(groups.of), len(groups.names)
-    rows = torch.zeros(many, dtype=torch.float64).index_add(0, of, weight.double())
-    # Sums over the rows of each group of P(positive) and P(negative), by each member: (2, B, groups, classes).
-    sums: Any = 0.0
+    rows = torch.zeros(many, dtype=torch.float64).index_add(0, of, copies_of.double())
+    log_copies = copies_of.double().log()
+    sums: list[Tensor] = []  # of P(positive) and of P(negative) over the rows of each group, (B, groups, classes), logs
     at = 0
     for logits, _ in model.member_scores(file):
         log_odds = one_vs_rest(logits).movedim(-2, -1) if logits.dim() == 3 else logits.unsqueeze(-1)
         part = slice(at, at + logits.shape[1])
         at = part.stop
-        both = torch.stack([log_odds.sigmoid(), (-log_odds).sigmoid()]) * weight[part, None]
-        sums = sums + torch.zeros(*both.shape[:2], many, both.shape[3]).double().index_add(2, of[part], both.double())
+        more = [log_sums(logsigmoid(x) + log_copies[part, None], of[part], many) for x in (log_odds, -log_odds)]
+        sums = [torch.logaddexp(a, b) for a, b in zip(sums, more, strict=True)] if sums else more
     there = (rows > 0).nonzero().flatten()  # a group of no copies has no mean
-    each = (sums[0].log() - sums[1].log())[:, there]
+    each = (sums[0] - sums[1])[:, there]
     low, high = (None, None) if level is None else interval_of(each, level)
     classes = estimator.classes_.tolist()
     return Effect(
