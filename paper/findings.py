@@ -65,12 +65,14 @@ def _small(rows: Sequence[Row]) -> list[str]:
 
 
 def _colon(rows: Sequence[Row]) -> list[str]:
-    texts: dict[str, list[str]] = {}
+    found: dict[str, list[Row]] = {}
     for row in rows:
-        if row.folds:
-            over = f"{row.entry.method} over {row.folds} fold" + "s" * (row.folds > 1)
-            texts.setdefault(over, []).append(f"{row.metric} {row.mean:.3f}")
-    return [f"{over}: {', '.join(means)}." for over, means in texts.items()]
+        found.setdefault(f"{row.entry.method} over {row.folds} fold" + "s" * (row.folds > 1), []).append(row)
+    return [
+        f"{over}: {', '.join(f'{row.metric} {row.mean:.3f}' for row in mine)}; "
+        f"{sum(map(as_published, mine))} of {len(mine)} are within one published spread or above."
+        for over, mine in found.items()
+    ]
 
 
 def _pu(rows: Sequence[Row]) -> list[str]:
@@ -165,9 +167,13 @@ def _coverage(rows: Sequence[Row]) -> str:
     """What the sentences do not count."""
     first = [row for row in rows if row.metric == rows[0].metric]
     missing, stale = sum(not row.values for row in first), sum(row.stale for row in first)
-    parts = [f"{missing} are not run" if missing else "", f"{stale} are stale" if stale else ""]
+    parts = [f"{missing} {_are(missing)} not run" if missing else "", f"{stale} {_are(stale)} stale" if stale else ""]
     told = " and ".join(filter(None, parts))
-    return f"Of {len(first)} cells, each with one method, {told}; they count nowhere." if told else ""
+    return f"Of {len(first)} cells, each with one method, {told}, and not counted." if told else ""
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _methods(rows: Sequence[Row], places: Iterable[int]) -> set[str]:

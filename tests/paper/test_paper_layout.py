@@ -175,7 +175,7 @@ def test_proportions_in_sentences(tmp_path: Path) -> None:
         "CL-trees has the highest mean of the methods as they ran here in 1 of 2 cells; "
         "not in adult [0,1] 128: PL 0.9100, published 0.8879."
     )
-    assert coverage == "Of 96 cells, each with one method, 88 are not run; they count nowhere."
+    assert coverage == "Of 96 cells, each with one method, 88 are not run, and not counted."
 
 
 def test_bags_in_sentences(tmp_path: Path) -> None:
@@ -237,5 +237,5 @@ def test_instances_in_sentences(tmp_path: Path) -> None:
         "cells.",
         "CL has the highest mean of the methods as they ran here in 1 of 1 cells by auc_rounded.",
         "CL is no lower than the best published baseline in 1 of 1 cells by auc_rounded.",
-        "Of 42 cells, each with one method, 40 are not run; they count nowhere.",
+        "Of 42 cells, each with one method, 40 are not run, and not counted.",
     ]

@@ -114,7 +114,7 @@ def test_a_changed_recipe_is_stale(tmp_path: Path) -> None:
     assert row.values == (0.95,) * 3
     assert best(rows) == set()
     assert not any("CL is" in sentence for sentence in findings(rows))
-    assert "1 are stale" in findings(rows)[-1]
+    assert "1 is stale" in findings(rows)[-1]
     assert "| 0.9500 ± 0.0000 stale |" in line_of(markdown("llp", results=tmp_path), "adult", "[0,1]", 8, "CL")
     put(tmp_path, "llp", ADULT, "CL", 0.9)
     (row,) = [row for row in summary("llp", results=tmp_path) if row.entry.method == "CL" and row.values]
@@ -183,7 +183,7 @@ def test_folds_are_averaged_within_a_seed(tmp_path: Path) -> None:
     (row,) = [row for row in summary("colon", results=tmp_path) if row.values]
     assert (row.values, row.folds) == ((0.9, 0.7), 3)
     assert "2 (3 folds)" in markdown("colon", results=tmp_path)
-    assert findings([row]) == ["CL over 3 folds: accuracy 0.800."]
+    assert findings([row]) == ["CL over 3 folds: accuracy 0.800; 0 of 1 are within one published spread or above."]
 
 
 def test_the_other_preset_is_another_table(tmp_path: Path) -> None:
