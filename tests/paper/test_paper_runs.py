@@ -108,6 +108,14 @@ def test_another_seed_is_another_run() -> None:
     assert first["metrics"]["auc"] != second["metrics"]["auc"]
 
 
+@pytest.mark.data("MNIST/raw")
+def test_standardised_pixels() -> None:
+    plain, standardised = (mil_runs.load(pixels).train.instances for pixels in (None, "standardised"))
+    assert (float(plain.min()), float(plain.max())) == (0.0, 1.0)
+    assert float(standardised.mean()) == pytest.approx(0, abs=1e-3)
+    assert float(standardised.std()) == pytest.approx(1, abs=1e-3)
+
+
 def test_every_kind_of_metric_changes_level_and_back() -> None:
     both = {"auc": 0.9, "accuracy": 0.7, "instance_auc": 0.8, "instance_accuracy": 0.6}
     instance = one_run._of_level(both, "instance")
