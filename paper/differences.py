@@ -16,7 +16,8 @@ NOTES: dict[str, tuple[str, ...]] = {
     "mil": (
         "The paper weights the loss of positive bags against that of negative ones, with a weight found on 20 % of the "
         "bags that are held out; here the weight is 1 for all.",
-        "Pixels lie between 0 and 1 unless the recipe standardises them, as the code of the attention methods' authors does.",
+        "Pixels lie between 0 and 1 unless the recipe standardises them, as the code of the attention methods' authors "
+        "does.",
     ),
     "mil-instance": ("As for bags.",),
     "mil-small": ("The paper, too, has no class weights here.",),
