@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         log_count_prob,
     )
     from kofn.distributions import ConditionalBernoulli, PoissonBinomial
-    from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+    from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier, estimate_mixture
     from kofn.learners import EM, Linear, Network, Trees
     from kofn.losses import count_loss, mixture_proportion
     from kofn.targets import (
@@ -70,6 +70,7 @@ _HOME = {
     "class_count_posteriors": "classes",
     "count_loss": "losses",
     "count_posteriors": "counts",
+    "estimate_mixture": "estimators",
     "log_class_count_prob": "classes",
     "log_count_between": "counts",
     "log_count_distribution": "counts",
@@ -110,6 +111,7 @@ __all__ = [
     "counts",
     "datasets",
     "distributions",
+    "estimate_mixture",
     "estimators",
     "learners",
     "log_class_count_prob",

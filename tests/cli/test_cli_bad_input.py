@@ -68,7 +68,10 @@ CASES = {
     ),
     "cross-validation of a missing column": ("cv mil t.csv --bag bag --label any", "t.csv has no column 'any'"),
     "a file in the way": ("fit llp t.csv --bag bag --label count -o t.csv", "t.csv is another file"),
-    "no prior": ("fit pu t.csv --label labelled -o m", "either --prior"),
+    "prior and mixture": (
+        "fit pu t.csv --label labelled --prior 0.5 --mixture 0.3 -o m",
+        "may be given, and not both. With neither it is estimated.",
+    ),
     "labels of mil": ("fit mil t.csv --bag bag --label count -o m", "must have two values"),
     "labels within bags": ("fit mil t.csv --bag bag --label truth --positive pos -o m", "has two labels"),
     "two labels of mil": ("fit mil t.csv --bag bag --label low,high -o m", "--label must name one column"),

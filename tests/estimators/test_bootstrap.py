@@ -106,7 +106,7 @@ def test_resamples_of_bags_and_of_rows() -> None:
     units = resample(problem, 0, 0)
     assert len(units) == 40 > len(units.unique()) > 15
     rows, _, labels = pu_task(rows=100)
-    dealt, _, _ = kofn.PUClassifier(mixture=0.3)._problem(rows, labels, 0)
+    dealt, *_ = kofn.PUClassifier(mixture=0.3)._problem(rows, labels, 0)
     drawn = dealt.labeled[resample(dealt, 0, 0)]
     assert int(drawn.sum()) == (labels == 1).sum()  # as many labelled as there are
 

@@ -56,6 +56,8 @@ def cv_mil(*groups: Any) -> None:
 def cv_pu(*groups: Any) -> None:
     """Cross-validate learning from labelled positives and unlabelled rows, in folds of rows.
 
+    A proportion of positives that is not given is estimated once, from all rows.
+
     \b
     Example:
       kofn cv pu users.csv --label converted --prior 0.3 --folds 10

@@ -77,11 +77,14 @@ def fit_mil(*groups: Any) -> None:
 def fit_pu(*groups: Any) -> None:
     """Train on labelled positive rows and on unlabelled rows.
 
-    The proportion of positives must be known, among all rows or among the unlabelled ones.
+    The proportion of positives may be given, among all rows or among the unlabelled ones. Otherwise it is estimated,
+    with an interval, which assumes that some positives look like no negative. What the ends of the interval would
+    change is then shown for trees and linear models.
 
     \b
-    Example:
+    Examples:
       kofn fit pu users.csv --label converted --prior 0.3 -o model
+      kofn fit pu users.csv --label converted -o model
     """  # noqa: D301  # \b keeps the lines of the example
     _run(*groups)
 

@@ -68,6 +68,7 @@ def training_facts(estimator: Any) -> dict[str, Any]:
         "options": {key: getattr(learner, key) for key in options_of(name) if key not in NOT_KEPT},
         "loss": estimator.loss,
         "label_kind": getattr(estimator, "label", None),
+        "mixture": _mixture(estimator),
         "bootstrap": len(estimator.members_),
         "steps": len(estimator.history_),
         "best_step": estimator.best_step_,
@@ -75,3 +76,14 @@ def training_facts(estimator: Any) -> dict[str, Any]:
         "validation_loss": estimator.validation_loss_,
         "baselines": estimator.baselines_,
     }
+
+
+def _mixture(estimator: Any) -> dict[str, Any] | None:
+    """The share of positives among the unlabelled that a model of PU was trained with."""
+    from kofn.estimators._mixture import ASSUMPTION
+
+    if not hasattr(estimator, "mixture_"):
+        return None
+    interval = estimator.mixture_interval_
+    told: dict[str, Any] = {"value": estimator.mixture_, "estimated": interval is not None}
+    return told if interval is None else told | {"interval": list(interval), "level": 0.9, "assumes": ASSUMPTION}

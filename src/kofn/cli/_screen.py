@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from kofn.cli._screen_mixture import show_mixture, show_sensitivity
 from kofn.cli._screen_text import line, listed, shell_command
 
 BASELINES = {"no features": "Baseline without features", "bag means": "Baseline on bag means"}
@@ -31,6 +32,7 @@ def show_model(model: Any, path: Path) -> None:
     line(f"features   {len(columns.names)} columns ({kinds})")
     copies = "" if model.copies is None else f"; a row stands for {model.copies} instances"
     line(f"label      {', '.join(model.labels)}{_label_kind(model)}{copies}")
+    show_mixture(estimator)
     _show_curve(estimator)
     found = model.validation
     counted = f"{found['bags']:,} bags" if "bags" in found else f"{found['rows']:,} rows"
@@ -40,6 +42,7 @@ def show_model(model: Any, path: Path) -> None:
     if estimator.validation_loss_ is not None and estimator.loss == "count":  # the likelihood is this loss, turned
         found = {name: value for name, value in found.items() if not name.startswith("log_likelihood")}
     show_measures(found)
+    show_sensitivity(found)
 
 
 def show_estimator(estimator: Any, task: str, path: Path) -> None:
@@ -47,6 +50,7 @@ def show_estimator(estimator: Any, task: str, path: Path) -> None:
     line(f"model      {path}: {_kind(task, estimator)}")
     line("data       not a table: the model was trained in Python")
     line(f"features   {' x '.join(map(str, estimator.instance_shape_))}")
+    show_mixture(estimator)
     _show_curve(estimator)
     if estimator.validation_loss_ is not None:
         line()

@@ -86,11 +86,12 @@ class PU:
         options.text_option("COLUMN", "1 for a labelled positive row; 0, -1 or empty for an unlabelled one."),
     ]
     prior: Annotated[
-        float | None, typer.Option(help="The proportion of positives among all rows.", min=0.0, max=1.0)
+        float | None,
+        typer.Option(help="The proportion of positives among all rows. By default, it is estimated.", min=0.0, max=1.0),
     ] = None
     mixture: Annotated[
         float | None,
-        typer.Option(help="The proportion of positives among the unlabelled rows.", min=0.0, max=1.0),
+        typer.Option(help="The proportion of positives among the unlabelled rows, instead.", min=0.0, max=1.0),
     ] = None
     positive: options.Positive = None
     loss: Annotated[Literal["count", "expectation", "upu", "nnpu", "cvir"], typer.Option(help="Training loss.")] = (
@@ -101,10 +102,10 @@ class PU:
     ] = "sigmoid"
 
     def __post_init__(self) -> None:
-        if (self.prior is None) == (self.mixture is None):
+        if self.prior is not None and self.mixture is not None:
             raise ValueError(
-                "either --prior (the proportion of positives among all rows) or --mixture (among the unlabelled rows) "
-                "must be given, and not both."
+                "--prior (the proportion of positives among all rows) or --mixture (among the unlabelled rows) may be "
+                "given, and not both. With neither it is estimated."
             )
 
     def columns(self) -> dict[str, Any]:

@@ -8,9 +8,19 @@ from kofn.estimators._fit_warning import FitWarning
 from kofn.estimators._grid_search import search
 from kofn.estimators._llp_classifier import LLPClassifier
 from kofn.estimators._mil_classifier import MILClassifier
+from kofn.estimators._mixture import MixtureEstimate, estimate_mixture
 from kofn.estimators._pu_classifier import PUClassifier
 
-__all__ = ["FitWarning", "LLPClassifier", "MILClassifier", "PUClassifier", "load", "search"]
+__all__ = [
+    "FitWarning",
+    "LLPClassifier",
+    "MILClassifier",
+    "MixtureEstimate",
+    "PUClassifier",
+    "estimate_mixture",
+    "load",
+    "search",
+]
 
 
 def load(

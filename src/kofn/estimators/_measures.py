@@ -73,6 +73,12 @@ MEASURES: Mapping[str, Measure] = {
     "bag_accuracy": Measure("Bag accuracy", "Share of bags whose label is predicted.", percent=True),
     "bag_auc": Measure("Bag AUC", "How often a positive bag scores above a negative one.", percent=True),
     "mixture": Measure("Mixture", "The share of positives among the unlabelled that was trained with.", percent=True),
+    "mixture_low": Measure(
+        "Mixture, lower end", "Of the 90\u00a0% interval of the estimated share of positives.", percent=True
+    ),
+    "mixture_high": Measure(
+        "Mixture, upper end", "Of the 90\u00a0% interval of the estimated share of positives.", percent=True
+    ),
     "mean_probability": Measure(
         "Mean probability",
         "Expected share of positives among the unlabelled; the mixture, if all is well.",
@@ -114,12 +120,13 @@ def measure(
         bag_logits: (b,) log-odds of the bags by an attention model.
 
     Returns:
-        With `y`, LLP: log_likelihood, log_likelihood_baseline. MIL: bag_accuracy, bag_auc. PU: mixture, and of the
-        unlabelled mean_probability and predicted_positive_share, of the labelled recall. With counts that `truth` or
-        `y` tells: expected_count_error, expected_count_error_baseline, interval_coverage, calibration_error; of bounds
-        expected_count_in_interval, of noisy counts distance_to_observed. With `truth`: accuracy, log_loss,
-        positive_share, predicted_positive_share, auc, balanced_accuracy, f1. What needs both classes is left out where
-        there is one. Of several classes errors and coverages of counts are means over bags and classes.
+        With `y`, LLP: log_likelihood, log_likelihood_baseline. MIL: bag_accuracy, bag_auc. PU: mixture, if it was
+        estimated mixture_low and mixture_high, and of the unlabelled mean_probability and predicted_positive_share, of
+        the labelled recall. With counts that `truth` or `y` tells: expected_count_error, expected_count_error_baseline,
+        interval_coverage, calibration_error; of bounds expected_count_in_interval, of noisy counts
+        distance_to_observed. With `truth`: accuracy, log_loss, positive_share, predicted_positive_share, auc,
+        balanced_accuracy, f1. What needs both classes is left out where there is one. Of several classes errors and
+        coverages of counts are means over bags and classes.
     """
     if logits is not None and logits.ndim == 2:
         return _in_order(_several(estimator, torch.from_numpy(logits), y, bags, truth))
@@ -253,6 +260,8 @@ def _bags(estimator: MILClassifier, scores: Array, y: Any, bags: Bags) -> dict[s
 
 def _mixture(estimator: PUClassifier, unlabelled: Array, labelled: Array) -> dict[str, float]:
     result = {"mixture": float(estimator.mixture_)}
+    if estimator.mixture_interval_ is not None:
+        result["mixture_low"], result["mixture_high"] = estimator.mixture_interval_
     if len(unlabelled):
         result["predicted_positive_share"] = float((unlabelled > 0).mean())
         result["mean_probability"] = float(torch.from_numpy(unlabelled).sigmoid().mean())

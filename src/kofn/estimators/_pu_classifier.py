@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import torch
-from torch import nn
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
 
 from kofn import _require
 from kofn.estimators._count_classifier import CountClassifier
+from kofn.estimators._fit_warning import FitWarning
+from kofn.estimators._label_scores import label_scores
+from kofn.estimators._mixture import FEWEST, estimate_mixture
 from kofn.estimators._row_labels import Array, two_classes
+from kofn.estimators._sensitivity import mixture_sensitivity
 from kofn.learners import (
     ByLabelAccuracy,
     ByLoss,
@@ -26,10 +34,14 @@ from kofn.losses import mixture_proportion
 from kofn.losses._pu import Surrogate
 
 Stopping = Literal["loss", "predicted-share", "label-accuracy"]
+TOO_WIDE = 0.5  # an interval of the mixture that is warned of
 
 
 class PUClassifier(CountClassifier):
-    """Learns to classify from labelled positives and unlabelled instances of which a known fraction is positive.
+    """Learns to classify from labelled positives and unlabelled instances of which some fraction is positive.
+
+    If that fraction is not known, it is estimated from how much the unlabelled look like the labelled, which assumes
+    that some positives look like no negative (`kofn.estimate_mixture`).
 
     `learner`, `progress`, `random_state` and the attributes are those of `LLPClassifier`; what is held out are rows.
 
@@ -37,7 +49,8 @@ class PUClassifier(CountClassifier):
         learner: what is fitted.
         prior: fraction of positives in all the data, labelled or not; the mixture follows from it and from how many
             are labelled (`kofn.mixture_proportion`).
-        mixture: fraction of positives among the unlabelled, in place of `prior`.
+        mixture: fraction of positives among the unlabelled, in place of `prior`. With neither it is estimated, by
+            boosted trees of labelled against unlabelled rows and `kofn.estimate_mixture`.
         loss: "count", the divergence of the distribution of a bag's count from the binomial; "expectation", its
             expected count; "upu", "nnpu" or "cvir".
         positive_weight: factor for the labelled positives, with "count" and "expectation"; None for the mixture times
@@ -61,6 +74,7 @@ class PUClassifier(CountClassifier):
 
     Attributes:
         mixture_: the fraction of positives among the unlabelled that was trained with.
+        mixture_interval_: the ends of its 90 % interval, if it was estimated; None if it was given.
 
     Examples:
         >>> import numpy as np, kofn
@@ -70,6 +84,10 @@ class PUClassifier(CountClassifier):
         >>> y = np.where(truth & (rng.random(2000) < 0.5), 1, -1)  # half of the positives are labelled
         >>> model = kofn.PUClassifier("linear", prior=0.5, random_state=0).fit(X, y)
         >>> bool(((model.predict(X) == 1) == truth).mean() > 0.9)
+        True
+        >>> model = kofn.PUClassifier("linear", random_state=0).fit(X, y)  # of the unlabelled a third is positive
+        >>> low, high = model.mixture_interval_
+        >>> bool(0.2 < low < 1 / 3 < high < 0.5)
         True
 
     Reference:
@@ -121,16 +139,56 @@ class PUClassifier(CountClassifier):
             The estimator itself.
 
         Raises:
-            ValueError: neither `prior` nor `mixture`, or both; one class only.
+            ValueError: both `prior` and `mixture`; one class only; neither, and too few rows to estimate it.
+
+        Warns:
+            FitWarning: the estimate of the mixture has an interval that is wider than a half; as in `LLPClassifier`.
         """
         seed = self._seed()
-        problem, classes, mixture = self._problem(X, y, seed)
+        problem, classes, mixture, interval = self._problem(X, y, seed)
         self._fit(problem, classes, seed)
-        self.mixture_ = mixture
+        self.mixture_, self.mixture_interval_ = mixture, interval
         return self
 
-    def _problem(self, X: Any, y: Any, seed: int) -> tuple[PUProblem, Array, float]:
-        """What a learner is given, the two classes and the mixture; arguments as for `fit`."""
+    def sensitivity(self, X: Any, y: Any, *, mixtures: Sequence[float] | None = None) -> list[dict[str, float]]:
+        """What would be found if the mixture were another: fits to the same data that differ in nothing else.
+
+        No truth is needed. Nothing in the data says which of the fits is the best.
+
+        Args:
+            X: the instances that were fitted to.
+            y: (n,) their labels.
+            mixtures: to be tried; by default the estimate and the ends of its interval. Each but the mixture of this
+                model is one more fit.
+
+        Returns:
+            A dict for each mixture: mixture; predicted_positive_share, of the unlabelled rows; rank_correlation,
+            Spearman's, between the scores of the unlabelled rows and those by this model; top_overlap, the share of the
+            tenth of them with the highest scores that is in that of this model.
+
+        Raises:
+            sklearn.exceptions.NotFittedError: not fitted.
+            ValueError: no mixtures, and the model was given its own; mixtures that are not between 0 and 1.
+
+        Examples:
+            >>> import numpy as np, kofn
+            >>> rng = np.random.default_rng(0)
+            >>> X = rng.normal(size=(1000, 2))
+            >>> y = np.where((X[:, 0] > 0) & (rng.random(1000) < 0.5), 1, -1)
+            >>> model = kofn.PUClassifier(kofn.Linear(l2=0.01), mixture=0.33, random_state=0).fit(X, y)
+            >>> rows = model.sensitivity(X, y, mixtures=[0.2, 0.33])
+            >>> rows[0]["predicted_positive_share"] < rows[1]["predicted_positive_share"], rows[1]["top_overlap"]
+            (True, 1.0)
+        """
+        check_is_fitted(self)
+        if mixtures is None:
+            if self.mixture_interval_ is None:
+                raise ValueError("`mixtures` must be given for a model whose mixture was given, not estimated.")
+            mixtures = sorted({self.mixture_, *self.mixture_interval_})
+        return mixture_sensitivity(self, X, y, [_require.fraction("mixtures", each) for each in mixtures])
+
+    def _problem(self, X: Any, y: Any, seed: int) -> tuple[PUProblem, Array, float, tuple[float, float] | None]:
+        """What a learner is given, the two classes, the mixture and its interval; arguments as for `fit`."""
         self._check_options()
         instances, labels = self._check_training(X, y)
         classes, kind = two_classes(labels)
@@ -140,7 +198,11 @@ class PUClassifier(CountClassifier):
                 f"`y` must have two classes, labelled positives (1) and unlabelled rows (-1); there is only one class: "
                 f"all of the {len(labeled)} rows are {'labelled' if labeled.all() else 'unlabelled'}."
             )
-        mixture = self._mixture(float(labeled.double().mean()))
+        interval = None
+        if self.prior is None and self.mixture is None:
+            mixture, interval = self._estimate(instances, labeled, seed)
+        else:
+            mixture = self._mixture(float(labeled.double().mean()))
         unlabeled = int((~labeled).sum())
         half = 0.5 / len(labeled)
         problem = PUProblem.of(
@@ -155,7 +217,7 @@ class PUClassifier(CountClassifier):
             rule=self._rule(mixture, (len(labeled) - unlabeled) / unlabeled),
             **self._problem_of_table(),
         )
-        return problem, classes, mixture
+        return problem, classes, mixture, interval
 
     def _rule(self, mixture: float, labeled_per_unlabeled: float) -> StoppingRule:
         """What makes a network's epoch the best."""
@@ -167,10 +229,10 @@ class PUClassifier(CountClassifier):
         super()._check_options()
         for name, kinds in (("stopping", Stopping), ("surrogate", Surrogate), ("ranking", Ranking)):
             _require.option(name, getattr(self, name), get_args(kinds))
-        if (self.prior is None) == (self.mixture is None):
+        if self.prior is not None and self.mixture is not None:
             raise ValueError(
-                f"either `prior` (fraction of positives in all the data) or `mixture` (among the unlabelled) must be "
-                f"given, not both; got {self.prior} and {self.mixture}. Unlabelled data alone do not determine it."
+                f"`prior` (fraction of positives in all the data) or `mixture` (among the unlabelled) may be given, "
+                f"not both; got {self.prior} and {self.mixture}. With neither it is estimated."
             )
         for name in ("prior", "mixture"):
             if getattr(self, name) is not None:
@@ -179,6 +241,31 @@ class PUClassifier(CountClassifier):
             _require.number("positive_weight", self.positive_weight, low=0)
         if self.bag_size is not None:
             _require.whole_number("bag_size", self.bag_size, low=1)
+
+    def _estimate(
+        self, instances: NDArray[np.float32], labeled: Tensor, seed: int
+    ) -> tuple[float, tuple[float, float]]:
+        """The mixture and its interval, from scores of rows by models that had not seen them."""
+        fewest = min(int(labeled.sum()), int((~labeled).sum()))
+        if fewest < FEWEST:
+            raise ValueError(
+                f"`prior` or `mixture` must be given where there are fewer than {FEWEST} labelled or unlabelled rows "
+                f"to estimate it from; there are {fewest}."
+            )
+        options = {"categories": {}} | self._problem_of_table()
+        scores, rows = label_scores(instances, labeled, seed=seed, progress=self.progress, **options)
+        known = labeled[rows].numpy()
+        found = estimate_mixture(scores[known], scores[~known])
+        low, high = found.interval
+        if high - low > TOO_WIDE:
+            warnings.warn(
+                f"these data hardly tell the mixture, the share of positives among the unlabelled: the estimate is "
+                f"{found.mixture:.2g}, its 90 % interval {low:.2g} to {high:.2g}. If you know more, say `prior` or "
+                f"`mixture`; or label more positives, or take features that distinguish the classes.",
+                FitWarning,
+                stacklevel=4,
+            )
+        return found.mixture, found.interval
 
     def _mixture(self, labeled_fraction: float) -> float:
         if self.mixture is not None:

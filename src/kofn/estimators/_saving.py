@@ -28,6 +28,8 @@ SHAPES: dict[str, Any] = {  # of facts that nothing below would check
     "best_step": (int, NoneType),
     "validation_loss": NUMBER_OR_NONE,
     "baselines": {...: NUMBER},
+    "mixture": NUMBER_OR_NONE,
+    "mixture_interval": (list, NoneType),
     "extra": dict,
 }
 
@@ -60,6 +62,7 @@ def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) 
         "baselines": estimator.baselines_,
         "held_out": to_json(estimator.held_out_),
         "mixture": getattr(estimator, "mixture_", None),
+        "mixture_interval": to_json(getattr(estimator, "mixture_interval_", None)),
         "extra": dict(extra or {}),
     }
     write_model(path, kind=type(estimator).__name__, facts=facts, tensors=tensors)
@@ -131,7 +134,9 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     if facts["loss"] is not None:
         estimator.loss_ = facts["loss"]
     if facts["mixture"] is not None:
-        estimator.mixture_ = facts["mixture"]
+        estimator.mixture_, interval = facts["mixture"], facts["mixture_interval"]
+        require_shape("mixture_interval", interval or [], [NUMBER])
+        estimator.mixture_interval_ = None if interval is None else (interval[0], interval[1])
     estimator.held_out_ = np.array(facts["held_out"], dtype=np.int64)
     estimator.held_out_logits_ = None
     return estimator

@@ -15,6 +15,7 @@ from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._count_errors import LEVEL
 from kofn.estimators._measures import MEASURES, count_summaries, known_counts, measure
 from kofn.estimators._mil_classifier import ATTENTION
+from kofn.estimators._mixture import ASSUMPTION
 from kofn.estimators._row_labels import bags_of
 from kofn.learners._learner import step_name
 from kofn.report import _count_distributions as distributions
@@ -238,6 +239,17 @@ def _bootstrap(estimator: Any, X: Any, rows: int) -> list[tuple[str, str]]:
     return [("Bootstrap", f"{len(estimator.members_)} fits"), (f"Mean probability, {percent(LEVEL)} interval", told)]
 
 
+def _mixture_text(estimator: PUClassifier) -> str:
+    """How much of the unlabelled is positive and, if that was estimated, how well it is known."""
+    if estimator.mixture_interval_ is None:
+        return f"{estimator.mixture_:.3g}"
+    low, high = estimator.mixture_interval_
+    return (
+        f"{estimator.mixture_:.3g}, 90\u00a0% interval {low:.3g} to {high:.3g}: estimated, which assumes that "
+        f"{ASSUMPTION}"
+    )
+
+
 def _facts(estimator: Any, task: Task, rows: int, table: BagTable | None) -> list[tuple[str, str]]:
     found = [
         ("Task", TASKS[task]),
@@ -254,7 +266,7 @@ def _facts(estimator: Any, task: Task, rows: int, table: BagTable | None) -> lis
     if estimator.history_:
         found.append((STEPS.get(step_name(estimator.history_), "Steps"), f"{len(estimator.history_):,}"))
     if task == "pu":
-        found.append(("Mixture", f"{estimator.mixture_:.3g}"))
+        found.append(("Mixture", _mixture_text(estimator)))
     if estimator.random_state is not None:
         found.append(("Random seed", str(estimator.random_state)))
     return found

@@ -246,6 +246,7 @@ class Report:
         examples: the most positive instances of some bags.
         binomial: for positive-unlabelled learning.
         confusion: of several classes, which are taken for which.
+        sensitivity: what other mixtures would change, as `PUClassifier.sensitivity` returns it.
         parts: further reports, as chapters of the same page.
     """
 
@@ -263,4 +264,5 @@ class Report:
     examples: Sequence[ExampleBag] = ()
     binomial: Binomial | None = None
     confusion: Confusion | None = None
+    sensitivity: Sequence[Mapping[str, float]] = ()
     parts: Sequence[Report] = ()

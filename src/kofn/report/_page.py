@@ -132,6 +132,8 @@ def _chapter(report: Report) -> Chapter:
     if report.binomial is not None:
         add("binomial", "Why counts are enough", distributions.against_binomial(report.binomial))
         add("instances", "Labelled and unlabelled", figures.instance_probabilities(report.binomial))
+    if report.sensitivity:
+        sections.append(Section("sensitivity", "If the mixture were another"))
     if bags is not None:
         add("counts", f"Expected and {word} counts", figures.count_scatter(bags, word))
         add("separation", "Bags with and without", figures.bag_probabilities(bags))

@@ -76,7 +76,9 @@ def cross_validate_table(
     """
     first = next(iter(estimators.values()))
     table = read_training_table(path, first, **table_options)
-    problem = _problem(first, table)
+    problem, mixture = _problem(first, table)
+    if mixture is not None:  # one for all folds, or each would be judged by a loss of its own
+        estimators = {name: clone(each).set_params(mixture=mixture) for name, each in estimators.items()}
     splits = _splits(problem, n_folds, seed)
     found: list[Fold] = []
     for number, split in enumerate(splits):
@@ -94,11 +96,13 @@ def cross_validate_table(
     }
 
 
-def _problem(estimator: Estimator, table: TrainingTable) -> Problem:
-    """The problem of all bags, whose parts are judged on."""
+def _problem(estimator: Estimator, table: TrainingTable) -> tuple[Problem, float | None]:
+    """The problem of all bags, whose parts are judged on, and the mixture of PU, if it had to be estimated."""
     scratch: Any = _with_label(estimator, table)
-    more = {"seed": scratch._seed()} if isinstance(scratch, PUClassifier) else {}
-    return cast(Problem, scratch._problem(**table.arguments(), **more)[0])
+    if not isinstance(scratch, PUClassifier):
+        return cast(Problem, scratch._problem(**table.arguments())[0]), None
+    problem, _, mixture, interval = scratch._problem(**table.arguments(), seed=scratch._seed())
+    return problem, None if interval is None else mixture
 
 
 def _with_label(estimator: Estimator, table: TrainingTable) -> Any:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kofn.estimators import LLPClassifier, MILClassifier
+from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._measures import Array, measure, scores_of
+from kofn.learners import Linear, Trees
 from kofn.tables._table_model import TableModel, Task
 from kofn.tables._training_table import Estimator, TrainingTable, read_training_table
 
@@ -106,6 +107,7 @@ def fit_table(
     estimator.fit(**table.arguments())
     seconds = time.monotonic() - start
     on_stage("measuring")
+    validation = _validation(estimator, table) | _sensitivity(estimator, table)
     metadata = table.metadata
     data = {
         "file": str(path),
@@ -114,9 +116,7 @@ def fit_table(
         "sizes": [int(metadata.sizes.min()), int(metadata.sizes.max())] if bag is not None else None,
         "columns": table.encoded.columns.names,
     }
-    return TableModel(
-        estimator, _task(estimator), bag, table.labels, positive, copies, data, _validation(estimator, table), seconds
-    )
+    return TableModel(estimator, _task(estimator), bag, table.labels, positive, copies, data, validation, seconds)
 
 
 def _task(estimator: Estimator) -> Task:
@@ -137,6 +137,15 @@ def _validation(estimator: Any, table: TrainingTable) -> dict[str, Any]:
     if logits is None:
         logits, of_bags = scores_of(estimator, table.encoded[rows], bags)
     return found | measure(estimator, logits, y=table.y[rows], bags=bags, bag_logits=of_bags)
+
+
+def _sensitivity(estimator: Any, table: TrainingTable) -> dict[str, Any]:
+    """What the ends of the interval of an estimated mixture would change, unless two more fits would take long."""
+    if not isinstance(estimator, PUClassifier) or estimator.mixture_interval_ is None:
+        return {}
+    if not isinstance(estimator.fitted_learner_, (Trees, Linear)):
+        return {}
+    return {"sensitivity": estimator.sensitivity(**table.arguments())}
 
 
 def _held_out(estimator: Any, table: TrainingTable) -> tuple[NDArray[np.bool_], Array | None]:

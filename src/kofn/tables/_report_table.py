@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,12 +50,14 @@ def report_table(
         f" in {training_data['bags']:,} bags" if training_data.get("bags") else ""
     )
     facts = [("Trained on", trained), ("Columns", _some(model.columns.names))]
-    estimator = model.estimator
+    estimator, sensitivity = model.estimator, model.validation.get("sensitivity", ())
     if data is None:
         facts.append(("Measured on", str(model.validation.get("on", "training data"))))
         heading = title or f"{type(estimator).__name__}: what was learned"
         metrics = metrics_of(model.validation)
-        return Report(heading, model.task, facts, metrics, estimator.history_, estimator.best_step_)
+        return Report(
+            heading, model.task, facts, metrics, estimator.history_, estimator.best_step_, sensitivity=sensitivity
+        )
     file = TableFile(data)
     there = set(file.columns)
     bag = model.bag if model.bag is not None and set(file.split_names(model.bag)) <= there else None
@@ -73,7 +76,7 @@ def report_table(
     encoded, shown = _read(model, file, rows)
     bags = None if metadata.bag_of is None else metadata.bag_of[rows]
     names = [name if isinstance(name, str) else ", ".join(map(str, np.atleast_1d(name))) for name in metadata.bag_names]
-    return report_of(
+    report = report_of(
         estimator,
         encoded,
         None if y is None else y[rows],
@@ -84,6 +87,7 @@ def report_table(
         title=title,
         facts=[*facts, ("Looked at", scope)],
     )
+    return replace(report, sensitivity=sensitivity)
 
 
 def _some(names: list[str]) -> str:

@@ -39,6 +39,9 @@ _TABLE: dict[str, Any] = {
 }
 
 
+_SENSITIVITY = dict.fromkeys(("mixture", "predicted_positive_share", "rank_correlation", "top_overlap"), NUMBER)
+
+
 class NoTableError(ValueError):
     """A model that was saved from Python, without the columns of a table."""
 
@@ -55,7 +58,8 @@ class TableModel:
         positive: the label's value that means positive, if it is not 1, true or yes.
         copies: name of the column that says how many instances a row stands for, if there is one.
         data: facts about the training data: file, rows, bags, columns.
-        validation: measures on the held-out bags, or on all if none were held out; see "on".
+        validation: measures on the held-out bags, or on all if none were held out; see "on". With a mixture that was
+            estimated, "sensitivity" has what `PUClassifier.sensitivity` says of the training data.
         seconds: that training took.
     """
 
@@ -103,6 +107,7 @@ class TableModel:
         try:
             require_shape("table", extra["table"], _TABLE)
             require_shape("sizes", extra["table"]["data"]["sizes"] or [], [int])
+            require_shape("sensitivity", extra["table"]["validation"].get("sensitivity", []), [_SENSITIVITY])
             if extra["table"]["task"] not in get_args(Task):
                 raise TypeError(f"its task is {extra['table']['task']!r}")
             return cls(estimator, **extra["table"])
