@@ -159,6 +159,9 @@ def test_what_is_missing_and_its_hours(tmp_path: Path) -> None:
     assert found[command].hours == pytest.approx(hours)
     assert len(found) == 9
     assert "| all of it | " in missing_markdown(results=tmp_path)
+    assert not [
+        each for each in missing("mil-instance", results=tmp_path) if "method=CL" in each.command
+    ]  # trained once
     run = Run("mil", cell, "CL", "fast", 0)
     changed = record(run, auc_rounded=0.9)
     changed["recipe"] |= {"lr": 1.0}
