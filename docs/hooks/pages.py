@@ -12,7 +12,7 @@ import layers
 import picture
 
 import kofn
-from kofn.estimators._measures import MEASURES
+from kofn.estimators._measure_names import MEASURES
 
 
 def pictures() -> str:

@@ -10,7 +10,9 @@ import scipy.stats
 from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss, roc_auc_score
 
 import kofn
-from kofn.estimators._measures import MEASURES, measure, scores_of
+from kofn.estimators._measure_names import MEASURES
+from kofn.estimators._measures import measure, scores_of
+from kofn.estimators._pu_measures import selection_sentence
 from kofn.estimators._row_labels import bags_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:this fit is no better")
@@ -137,3 +139,35 @@ def test_posteriors_with_copies_sum_to_the_count() -> None:
     mil = kofn.MILClassifier(kofn.Linear(l2=0.1), random_state=0).fit(X, y, groups=GROUPS)
     alone = mil.posterior_proba(X[repeated], y[repeated], GROUPS[repeated])[:, 1]
     np.testing.assert_allclose(mil.posterior_proba(X, y, GROUPS, copies)[repeated, 1], alone, atol=1e-9)
+
+
+def test_measures_without_negatives() -> None:
+    _, logits, found = fitted("pu")
+    y = TRUTH * (np.arange(120) % 2)
+    labelled, unlabelled = logits[y == 1], logits[y == 0]
+    assert found["lift_at_tenth"] == kofn.metrics.lift(labelled, unlabelled, 0.1)
+    assert found["precision_at_tenth"] == pytest.approx(0.3 * found["lift_at_tenth"])
+    assert found["implied_auc"] == pytest.approx((found["pu_auc"] - 0.15) / 0.7)
+    assert found["implied_auc_low"] < found["implied_auc"]
+    assert "selection_p_value" not in found  # of fewer than 40 labelled
+
+
+def test_what_is_said_of_the_selection() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.random(3000) < 0.5
+    x = rng.normal(size=(3000, 1)) + 2.5 * truth[:, None]
+    chances = {"random": np.full(3000, 0.4), "easy": 0.8 * (x[:, 0] > 2.5)}
+    said = {}
+    for name, chance in chances.items():
+        y = (truth & (rng.random(3000) < chance)).astype(int)
+        model = kofn.PUClassifier(kofn.Linear(l2=0.1), prior=0.5, random_state=0).fit(x, y)
+        found = measure(model, model.decision_function(x), y=y)
+        said[name] = selection_sentence(model, found)
+        assert (found["selection_p_value"] < 0.05) == (name == "easy")
+    assert said["random"].startswith("Nothing speaks against labelled positives that were selected at random (p = ")
+    assert said["easy"].startswith("The labelled positives do not look selected at random (p = ")
+    assert "fewer than 40 labelled" in selection_sentence(model, {"mixture": 0.3})
+    model.mixture_interval_ = (0.2, 0.4)  # as if it had been estimated
+    found = measure(model, model.decision_function(x), y=y)
+    assert "selection_p_value" not in found
+    assert "estimated as if they were" in selection_sentence(model, found)

@@ -53,3 +53,6 @@ def evaluate(
     counted = f"{measures['bags']:,} bags, " if "bags" in measures else ""
     line(f"{data}: {counted}{measures['rows']:,} rows")
     show_measures(measures)
+    if "selection" in measures:
+        line()
+        line(measures["selection"])

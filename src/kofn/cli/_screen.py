@@ -60,7 +60,7 @@ def show_estimator(estimator: Any, task: str, path: Path) -> None:
 
 def show_measures(measures: Mapping[str, Any]) -> None:
     """Measures, one a line."""
-    from kofn.estimators._measures import MEASURES
+    from kofn.estimators._measure_names import MEASURES
 
     for name, about in MEASURES.items():
         if name in measures:

@@ -13,7 +13,7 @@ LEVEL = 0.9  # of the central interval of a count
 
 
 def count_errors(log_odds: Tensor, offsets: Tensor, counts: Tensor, alike: Tensor, *, exact: bool) -> dict[str, float]:
-    """Measures of the distributions of bags' counts; `kofn.estimators._measures.MEASURES` explains them.
+    """Measures of the distributions of bags' counts; `kofn.estimators._measure_names.MEASURES` explains them.
 
     Args:
         log_odds: (m,) of instances, one bag after the other.

@@ -1,9 +1,8 @@
-"""How good a fitted model is: each measure computed, named and explained here, and only formatted elsewhere."""
+"""How good a fitted model is: each measure computed here, and only formatted elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,83 +19,13 @@ from kofn.estimators._class_table import ClassTable
 from kofn.estimators._count_errors import LEVEL, class_count_errors, count_errors
 from kofn.estimators._count_mixture import CountMixture
 from kofn.estimators._llp_classifier import LLPClassifier
+from kofn.estimators._measure_names import MEASURES
 from kofn.estimators._mil_classifier import ATTENTION, MILClassifier
 from kofn.estimators._pu_classifier import PUClassifier
+from kofn.estimators._pu_measures import pu_measures
 from kofn.estimators._rates import count_rates
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Measure:
-    """What a measure is called and what it says.
-
-    Attributes:
-        name: as the field calls it.
-        meaning: one sentence for a reader who does not know the name.
-        percent: whether it is a share, shown as 93 % where there is room.
-    """
-
-    name: str
-    meaning: str
-    percent: bool = False
-
-
-# In the order in which they are shown. The keys are those of `measure`, and of JSON.
-MEASURES: Mapping[str, Measure] = {
-    "log_likelihood": Measure(
-        "Log-likelihood of a bag's label", "Mean log-probability of the labels; higher is better."
-    ),
-    "log_likelihood_baseline": Measure(
-        "Log-likelihood, baseline without features", "The same if every instance had the overall share."
-    ),
-    "expected_count_error": Measure(
-        "Mean absolute count error", "Mean distance of the expected from the known count of a bag."
-    ),
-    "expected_count_error_baseline": Measure(
-        "Mean absolute count error, baseline", "The same if every instance had the overall share."
-    ),
-    "distance_to_observed": Measure(
-        "Mean distance to the noisy counts", "Mean distance of the expected count of a bag from its noisy label."
-    ),
-    "expected_count_in_interval": Measure(
-        "Expected counts within the bounds", "Share of bags whose expected count lies within the bounds.", percent=True
-    ),
-    "interval_coverage": Measure(
-        "Coverage of 90 % intervals",
-        "Share of bags whose count lies in the central 90\u00a0% interval; above 90\u00a0%, as counts are integers.",
-        percent=True,
-    ),
-    "calibration_error": Measure(
-        "Calibration error", "Largest distance between the level of an interval of the count and its coverage."
-    ),
-    "bag_accuracy": Measure("Bag accuracy", "Share of bags whose label is predicted.", percent=True),
-    "bag_auc": Measure("Bag AUC", "How often a positive bag scores above a negative one.", percent=True),
-    "mixture": Measure("Mixture", "The share of positives among the unlabelled that was trained with.", percent=True),
-    "mixture_low": Measure(
-        "Mixture, lower end", "Of the 90\u00a0% interval of the estimated share of positives.", percent=True
-    ),
-    "mixture_high": Measure(
-        "Mixture, upper end", "Of the 90\u00a0% interval of the estimated share of positives.", percent=True
-    ),
-    "mean_probability": Measure(
-        "Mean probability",
-        "Expected share of positives among the unlabelled; the mixture, if all is well.",
-        percent=True,
-    ),
-    "predicted_positive_share": Measure("Predicted positive", "Share of instances predicted positive.", percent=True),
-    "positive_share": Measure("Truly positive", "Share of instances that are positive.", percent=True),
-    "recall": Measure("Recall of labelled positives", "Share of labelled positives predicted positive.", percent=True),
-    "accuracy": Measure("Accuracy", "Share of instances whose class is predicted.", percent=True),
-    "balanced_accuracy": Measure("Balanced accuracy", "Mean of the accuracies of the classes.", percent=True),
-    "auc": Measure(
-        "AUC",
-        "How often a positive instance scores above a negative one; of several classes the mean over them.",
-        percent=True,
-    ),
-    "f1": Measure("F1 score", "Harmonic mean of precision and recall."),
-    "log_loss": Measure("Log loss", "Mean of -log P(true class) of an instance; lower is better."),
-}
 
 
 def measure(
@@ -120,9 +49,8 @@ def measure(
         bag_logits: (b,) log-odds of the bags by an attention model.
 
     Returns:
-        With `y`, LLP: log_likelihood, log_likelihood_baseline. MIL: bag_accuracy, bag_auc. PU: mixture, if it was
-        estimated mixture_low and mixture_high, and of the unlabelled mean_probability and predicted_positive_share, of
-        the labelled recall. With counts that `truth` or `y` tells: expected_count_error, expected_count_error_baseline,
+        With `y`, LLP: log_likelihood, log_likelihood_baseline. MIL: bag_accuracy, bag_auc. PU: the measures of
+        `pu_measures`. With counts that `truth` or `y` tells: expected_count_error, expected_count_error_baseline,
         interval_coverage, calibration_error; of bounds expected_count_in_interval, of noisy counts
         distance_to_observed. With `truth`: accuracy, log_loss, positive_share, predicted_positive_share, auc,
         balanced_accuracy, f1. What needs both classes is left out where there is one. Of several classes errors and
@@ -135,7 +63,7 @@ def measure(
     if isinstance(estimator, PUClassifier):
         if y is not None and logits is not None:
             judged = y != estimator.classes_[1]
-            found |= _mixture(estimator, logits[judged], logits[~judged])
+            found |= pu_measures(estimator, logits[judged], logits[~judged])
     elif bags is not None:
         scores = None if logits is None else torch.from_numpy(logits)[bags.index]
         if isinstance(estimator, LLPClassifier) and y is not None and scores is not None:
@@ -255,18 +183,6 @@ def _bags(estimator: MILClassifier, scores: Array, y: Any, bags: Bags) -> dict[s
     result = {"bag_accuracy": metrics.accuracy(labels, scores)}
     if 0 < labels.sum() < len(labels):
         result["bag_auc"] = metrics.auc(labels, scores)
-    return result
-
-
-def _mixture(estimator: PUClassifier, unlabelled: Array, labelled: Array) -> dict[str, float]:
-    result = {"mixture": float(estimator.mixture_)}
-    if estimator.mixture_interval_ is not None:
-        result["mixture_low"], result["mixture_high"] = estimator.mixture_interval_
-    if len(unlabelled):
-        result["predicted_positive_share"] = float((unlabelled > 0).mean())
-        result["mean_probability"] = float(torch.from_numpy(unlabelled).sigmoid().mean())
-    if len(labelled):
-        result["recall"] = float((labelled > 0).mean())
     return result
 
 

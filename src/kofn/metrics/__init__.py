@@ -7,16 +7,25 @@ left out before: ``auc(labels[mask], logits[mask])``.
 
 from kofn.metrics._calibration import CountCalibration, bag_scores, count_calibration, expected_count_error
 from kofn.metrics._classification import accuracy, auc, balanced_accuracy, f1, precision, recall
+from kofn.metrics._positive_unlabeled import auc_bounds, auc_of_mixture, lift, precision_at, pu_auc, recall_at
+from kofn.metrics._selection import selection_p_value
 
 __all__ = [
     "CountCalibration",
     "accuracy",
     "auc",
+    "auc_bounds",
+    "auc_of_mixture",
     "bag_scores",
     "balanced_accuracy",
     "count_calibration",
     "expected_count_error",
     "f1",
+    "lift",
     "precision",
+    "precision_at",
+    "pu_auc",
     "recall",
+    "recall_at",
+    "selection_p_value",
 ]

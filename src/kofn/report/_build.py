@@ -13,7 +13,8 @@ from kofn.bags import Bags
 from kofn.counts import CountDistribution
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._count_errors import LEVEL
-from kofn.estimators._measures import MEASURES, count_summaries, known_counts, measure
+from kofn.estimators._measure_names import MEASURES
+from kofn.estimators._measures import count_summaries, known_counts, measure
 from kofn.estimators._mil_classifier import ATTENTION
 from kofn.estimators._mixture import ASSUMPTION
 from kofn.estimators._row_labels import bags_of

@@ -12,6 +12,7 @@ from sklearn.metrics import confusion_matrix
 from kofn.estimators import LLPClassifier, PUClassifier
 from kofn.estimators._class_table import ClassTable
 from kofn.estimators._measures import measure, scores_of
+from kofn.estimators._pu_measures import selection_sentence
 from kofn.tables._label_columns import Column, binary, count_labels, true_classes
 from kofn.tables._reading import RowMetadata, encode_table, read_metadata
 from kofn.tables._table_file import TableFile
@@ -83,7 +84,8 @@ def evaluate_bags(
 
     Returns:
         on, rows, bags, and measures by name, such as log_likelihood and expected_count_error of LLP, bag_accuracy of
-        MIL, mean_probability and recall of PU.
+        MIL, mean_probability and recall of PU; of PU also selection, a sentence on whether the labelled positives look
+        selected at random.
 
     Raises:
         FileNotFoundError, ValueError: bad input.
@@ -99,7 +101,8 @@ def evaluate_bags(
     counted = {} if bags is None else {"bags": len(bags)}
     logits, of_bags = scores_of(estimator, table, bags)
     measures = measure(estimator, logits, y=y, bags=bags, bag_logits=of_bags)
-    return {"on": "labels", "rows": metadata.rows} | counted | measures
+    found = {"on": "labels", "rows": metadata.rows} | counted | measures
+    return found | ({"selection": selection_sentence(estimator, measures)} if of_rows else {})
 
 
 def labels_as_trained(
