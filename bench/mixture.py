@@ -92,67 +92,121 @@ def best_bin(positive: Array, unlabeled: Array, *, delta: float = 0.1, gamma: fl
     return min(float(q_u[best] / q_p[best]), 1.0)
 
 
-def of_pulearn(x: Array, labels: Array) -> dict[str, float]:
-    """Its two estimators of the prior that learn: with its default, a logistic regression, and one with LightGBM."""
+def of_pulearn(cell: Cell) -> dict[str, Any]:
+    """Estimates by matching histograms, with its default learner or LightGBM, and by its Elkan-Noto classifier."""
     from lightgbm import LGBMClassifier
-    from pulearn.priors import HistogramMatchPriorEstimator, ScarEMPriorEstimator
+    from pulearn import ElkanotoPuClassifier
+    from pulearn.priors import HistogramMatchPriorEstimator
     from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
 
-    x = StandardScaler().fit_transform(x)
-    linear = LogisticRegression(max_iter=300)
+    x, labels = scaled(cell)
     trees = LGBMClassifier(n_estimators=100, num_leaves=15, verbose=-1, n_jobs=1)
-    tried = {
-        "pulearn histogram": HistogramMatchPriorEstimator(linear),
-        "pulearn histogram, trees": HistogramMatchPriorEstimator(trees),
-        "pulearn SCAR-EM": ScarEMPriorEstimator(linear),
-    }
-    share = labels.mean()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {name: float((each.estimate(x, labels).pi - share) / (1 - share)) for name, each in tried.items()}
+        histogram = HistogramMatchPriorEstimator(LogisticRegression(max_iter=300)).estimate(x, labels).pi
+        by_trees = HistogramMatchPriorEstimator(trees).estimate(x, labels).pi
+        # It divides probabilities by the chance c of a positive to be labelled; the prior is the share labelled / c.
+        chance = ElkanotoPuClassifier(trees, random_state=cell.seed).fit(x, labels).c
+    priors = {"histogram": histogram, "histogram, trees": by_trees, "Elkan-Noto, trees": labels.mean() / chance}
+    return {"estimates": {f"pulearn {name}": among_unlabeled(prior, labels) for name, prior in priors.items()}}
 
 
-def run(cell: Cell) -> dict[str, Any]:
-    """All estimates of one cell, and how good PU learning is with ours and with the true mixture."""
+def of_pulearn_em(cell: Cell) -> dict[str, Any]:
+    """The estimate by EM, with its default learner."""
+    from pulearn.priors import ScarEMPriorEstimator
+    from sklearn.linear_model import LogisticRegression
+
+    x, labels = scaled(cell)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        prior = ScarEMPriorEstimator(LogisticRegression(max_iter=300)).estimate(x, labels).pi
+    return {"estimates": {"pulearn SCAR-EM": among_unlabeled(prior, labels)}}
+
+
+def scaled(cell: Cell) -> tuple[Array, Array]:
+    """Standardised rows, and 1 where they are labelled, else 0."""
+    from sklearn.preprocessing import StandardScaler
+
+    drawn = draw(cell)
+    return StandardScaler().fit_transform(drawn.instances), drawn.known.long().numpy()
+
+
+def among_unlabeled(prior: float, labels: Array) -> float:
+    """The mixture that a prior of all rows gives, 0 to 1."""
+    return min(max(float((prior - labels.mean()) / (1 - labels.mean())), 0.0), 1.0)
+
+
+class Drawn(NamedTuple):
+    """The rows of a cell: labelled ones first, then unlabelled ones, and others for the test."""
+
+    instances: Array
+    known: Tensor
+    truth: float
+    test: tuple[Array, Tensor]
+
+
+def draw(cell: Cell) -> Drawn:
+    """The unlabelled are in random order, and the last ones are for the test: what is to be found is the others'."""
     x, y = labelled(cell.task)
-    generator = torch.Generator().manual_seed(cell.seed)
     task = datasets.make_pu_split(
-        y, positives=LABELED, unlabeled=UNLABELED + TEST, mixture=cell.mixture, generator=generator
+        y,
+        positives=LABELED,
+        unlabeled=UNLABELED + TEST,
+        mixture=cell.mixture,
+        generator=torch.Generator().manual_seed(cell.seed),
     )
-    # The unlabelled are in random order: the last ones are for the test. Their own share of positives is what is
-    # estimated.
     rows, test = torch.cat([task.positive, task.unlabeled[:UNLABELED]]), task.unlabeled[UNLABELED:]
-    known = torch.arange(len(rows)) < LABELED
-    instances, labels = x[rows].numpy(), np.where(known, 1, -1)
     truth = float(y[rows[LABELED:]].double().mean())
+    return Drawn(x[rows].numpy(), torch.arange(len(rows)) < LABELED, truth, (x[test].numpy(), y[test]))
+
+
+def of_kofn(cell: Cell) -> dict[str, Any]:
+    """kofn's estimate and best-bin's, and how good PU learning is with ours and with the true mixture."""
+    drawn = draw(cell)
+    labels = np.where(drawn.known, 1, -1)
     clock = time.monotonic()
-    ours = kofn.PUClassifier(random_state=cell.seed).fit(instances, labels)
+    ours = kofn.PUClassifier(random_state=cell.seed).fit(drawn.instances, labels)
     seconds = time.monotonic() - clock
-    given = kofn.PUClassifier(mixture=truth, random_state=cell.seed).fit(instances, labels)
+    given = kofn.PUClassifier(mixture=drawn.truth, random_state=cell.seed).fit(drawn.instances, labels)
     # The same seed gives the scores that the estimate was made from.
-    scores, _ = label_scores(instances, known, categories={}, seed=ours.seed_)
-    estimates = {"kofn": float(ours.mixture_), "best bin": best_bin(scores[:LABELED], scores[LABELED:])}
-    accuracy = {
-        name: kofn.metrics.accuracy(y[test], model.decision_function(x[test].numpy()))
-        for name, model in {"estimated": ours, "true": given}.items()
-    }
+    scores, _ = label_scores(drawn.instances, drawn.known, categories={}, seed=ours.seed_)
+    x, y = drawn.test
     return {
-        **cell._asdict(),
-        "truth": truth,
-        "estimates": estimates | of_pulearn(instances, known.long().numpy()),
+        "truth": drawn.truth,
+        "estimates": {"kofn": float(ours.mixture_), "best bin": best_bin(scores[:LABELED], scores[LABELED:])},
         "interval": list(ours.mixture_interval_ or ()),
-        "accuracy": accuracy,
+        "accuracy": {
+            name: kofn.metrics.accuracy(y, model.decision_function(x))
+            for name, model in {"estimated": ours, "true": given}.items()
+        },
         "seconds": seconds,
     }
 
 
+RUNS: dict[str, Callable[[Cell], dict[str, Any]]] = {
+    "kofn": of_kofn,
+    "pulearn": of_pulearn,
+    "pulearn-em": of_pulearn_em,
+}
+
+
+def gathered(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What is known of each cell, those without an estimate of ours left out; several lines tell of one."""
+    found: dict[Cell, dict[str, Any]] = {}
+    for line in lines:
+        cell = Cell(line["task"], line["mixture"], line["seed"])
+        before = found.get(cell, {"estimates": {}})
+        found[cell] = before | line | {"estimates": before["estimates"] | line["estimates"]}
+    return [found[cell] for cell in cells() if "interval" in found.get(cell, {})]
+
+
 def summary(records: list[dict[str, Any]]) -> str:
     """Two tables of some cells: errors of the estimates, and a line for each cell."""
-    names = list(records[0]["estimates"])
-    errors = {name: np.array([each["estimates"][name] - each["truth"] for each in records]) for name in names}
-    table = [["estimate of the mixture", "mean absolute error", "bias", "largest error"]]
-    table += [[name, f"{abs(e).mean():.3f}", f"{e.mean():+.3f}", f"{abs(e).max():.3f}"] for name, e in errors.items()]
+    names = list(dict.fromkeys(name for each in records for name in each["estimates"]))
+    table = [["estimate of the mixture", "cells", "mean absolute error", "bias", "largest error"]]
+    for name in names:
+        e = np.array([each["estimates"][name] - each["truth"] for each in records if name in each["estimates"]])
+        table.append([name, str(len(e)), f"{abs(e).mean():.3f}", f"{e.mean():+.3f}", f"{abs(e).max():.3f}"])
     held = [each["interval"][0] <= each["truth"] <= each["interval"][1] for each in records]
     width = np.mean([each["interval"][1] - each["interval"][0] for each in records])
     lost = [each["accuracy"]["true"] - each["accuracy"]["estimated"] for each in records]
@@ -161,7 +215,7 @@ def summary(records: list[dict[str, Any]]) -> str:
     for each in records:
         low, high = each["interval"]
         mine = f"{each['estimates']['kofn']:.3f}, {low:.3f} to {high:.3f}"
-        others = [f"{each['estimates'][name]:.3f}" for name in names[1:]]
+        others = [f"{each['estimates'][name]:.3f}" if name in each["estimates"] else "not run" for name in names[1:]]
         shares = [f"{each['accuracy'][name]:.3f}" for name in ("estimated", "true")]
         lines.append([each["task"], f"{each['truth']:.3f}", str(each["seed"]), mine, *others, *shares])
     return (
@@ -197,16 +251,18 @@ def main() -> None:
     out = parser.parse_args().out
     torch.set_num_threads(1)
     log = out.with_suffix(".jsonl")
-    records = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-    done = {Cell(each["task"], each["mixture"], each["seed"]) for each in records}
-    for cell in [*(cell for cell in cells() if cell not in done), None]:
-        if cell is not None:
-            records.append(run(cell))
-            with log.open("a") as file:
-                file.write(json.dumps(records[-1]) + "\n")
-            print(records[-1], flush=True)
-        with atomic_write(out.with_suffix(".md")) as part:
-            part.write_text(page(records))
+    lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    done = {(Cell(each["task"], each["mixture"], each["seed"]), each["run"]) for each in lines}
+    runs = [(cell, name) for tasks in (ASKED, FRESH) for name in RUNS for cell in cells() if cell.task in tasks]
+    for cell, name in runs:
+        if (cell, name) in done:
+            continue
+        lines.append(cell._asdict() | {"run": name} | RUNS[name](cell))
+        with log.open("a") as file:
+            file.write(json.dumps(lines[-1]) + "\n")
+        print(lines[-1], flush=True)
+    with atomic_write(out.with_suffix(".md")) as part:
+        part.write_text(page(gathered(lines)))
 
 
 if __name__ == "__main__":
