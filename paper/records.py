@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from kofn._atomic_write import atomic_write
 from paper.cells import METHODS, TABLES, Run
+from paper.whole_recipe import state
 
 RESULTS = Path(__file__).parent / "results"
 KEYS = ("table", "cell", "method", "preset", "seed", "metrics", "seconds", "versions", "machine")
@@ -108,19 +107,15 @@ def load_records(results: str | os.PathLike[str], table: str) -> list[dict[str, 
 
 
 def restore(results: str | os.PathLike[str], table: str) -> None:
-    """Where a table has a jsonl file and no folder of records, as after a checkout, make the folder from it."""
-    folder = Path(results) / "records" / table
-    if folder.exists():
-        return
-    fresh = folder.with_name(f".{table}.{uuid4().hex[:8]}")
+    """Bring the lines of a table's jsonl file, as a checkout or a pull left it, into the folder of records.
+
+    A file that is there stays, unless it is no whole record or has another recipe than today's: then the line is newer.
+    """
     for record in load_records(results, table):
-        run = Run(*(record[key] for key in ("table", "cell", "method", "preset", "seed")))
-        _replace(fresh / f"{run.name}.json", json.dumps(record, indent=1) + "\n")
-    if fresh.exists():
-        try:
-            os.rename(fresh, folder)
-        except OSError:  # another process was faster
-            shutil.rmtree(fresh, ignore_errors=True)
+        path = record_path(results, Run(*(record[key] for key in ("table", "cell", "method", "preset", "seed"))))
+        kept = read(path)
+        if kept is None or kept.get("recipe") is None or state(kept) == "stale":
+            _replace(path, json.dumps(record, indent=1) + "\n")
 
 
 def _order(record: Mapping[str, Any]) -> tuple[Any, ...]:

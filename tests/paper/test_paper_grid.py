@@ -153,6 +153,7 @@ def test_tables_that_share_a_training(tmp_path: Path, monkeypatch: pytest.Monkey
     assert ours["metrics"] == {"bag_auc": 0.9, "auc": 0.8}
     assert ours["table"] == "mil-instance"
     # And back: the other way round nothing is trained either.
+    (tmp_path / "mil.jsonl").unlink()
     for path in (tmp_path / "records" / "mil").iterdir():
         path.unlink()
     reproduce("mil", only=[*only, "method=CL"], seeds=1, results=tmp_path, progress=False)
@@ -184,6 +185,20 @@ def test_a_checkout_has_no_folder_of_records(tmp_path: Path, calls: list[Any]) -
     reproduce("llp", only=ONLY, seeds=2, results=tmp_path / "b", progress=False)
     assert sorted(calls) == [("CL", 1), ("CL-trees", 1), ("LMMCM", 1), ("PL", 1)]
     assert len(load_records(tmp_path / "b", "llp")) == 8
+
+
+def test_what_a_pull_brings_is_not_lost(tmp_path: Path, calls: list[Any]) -> None:
+    """Lines that came from elsewhere while there is a folder of records: new ones, and newer ones of a stale run."""
+    old, new, mine = runs("llp", only=[*ONLY, "method=CL"], seeds=3)
+    stale = record(old, auc=0.5)
+    stale["recipe"]["lr"] = 123.0
+    records.write(tmp_path, old, stale)
+    records.write(tmp_path, mine, record(mine, auc=0.7))
+    pulled = [record(old, auc=0.8), record(new, auc=0.9), record(mine, auc=0.1)]
+    (tmp_path / "llp.jsonl").write_text("".join(json.dumps(line) + "\n" for line in pulled))
+    reproduce("llp", only=[*ONLY, "method=CL"], seeds=3, results=tmp_path, progress=False)
+    assert calls == []
+    assert [line["metrics"]["auc"] for line in lines(tmp_path / "llp.jsonl")] == [0.8, 0.9, 0.7]
 
 
 def test_records_run_again_are_equal_or_named(tmp_path: Path, calls: list[Any]) -> None:
