@@ -40,11 +40,12 @@ class Election:
         }
 
 
-def election(seed: int, *, boxes: int) -> Election:
+def election(seed: int, *, boxes: int, bag_effect: float = 0.0) -> Election:
     """Draw an election: logit P(vote) = base + effect of the age group + effect of the district, all drawn anew.
 
     Boxes have 60 to 140 voters. Their shares of age groups vary around those of their district, as neighbourhoods do
-    (Dirichlet of concentration 20): without such differences counts of boxes would say nothing about age groups.
+    (Dirichlet of concentration 20): without such differences counts of boxes would say nothing about age groups. With a
+    bag effect each box has a normal shift of its logits of this standard deviation, which `probability` does not have.
     """
     rng = np.random.default_rng([seed, boxes])
     of_age, of_district = rng.normal(0, 0.6, len(AGES)), rng.normal(0, 0.4, len(DISTRICTS))
@@ -53,7 +54,8 @@ def election(seed: int, *, boxes: int) -> Election:
     district = rng.integers(0, len(DISTRICTS), boxes)
     voters = np.stack([rng.multinomial(rng.integers(60, 141), rng.dirichlet(20 * shares[d])) for d in district])
     probability = 1 / (1 + np.exp(-logits[:, district].T))  # (boxes, ages)
-    votes = rng.binomial(voters, probability).sum(1)
+    shift = bag_effect * rng.normal(size=(boxes, 1)) if bag_effect else 0.0
+    votes = rng.binomial(voters, 1 / (1 + np.exp(-logits[:, district].T - shift))).sum(1)
     box, age = np.nonzero(voters)
     frame = pd.DataFrame({"age": np.array(AGES)[age], "district": np.array(DISTRICTS)[district[box]]})
     return Election(frame, box, voters[box, age], votes[box], probability[box, age])

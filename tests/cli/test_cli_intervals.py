@@ -38,6 +38,28 @@ def test_a_model_tells_of_its_bootstrap(folder: Path) -> None:
     assert "llp, linear, loss count, 3 bootstrap fits" in fine("info", folder / "model")
 
 
+def test_a_bag_effect(folder: Path, tmp_path: Path) -> None:
+    said = ["--bag", "bag", "--label", "count", "--features", "x,colour", "--learner", "linear", "--set", "l2=0.01"]
+    fine("fit", "llp", folder / "t.csv", *said, "--bag-effect", "0.7", "-o", tmp_path / "given")
+    assert "loss count, bag effect 0.7" in fine("info", tmp_path / "given")
+    found = json.loads(
+        fine("fit", "llp", folder / "t.csv", *said, "--bag-effect", "fit", "-o", tmp_path / "m", "--json")
+    )
+    assert found["bag_effect"] >= 0
+    assert found["bag_effect_error"] > 0
+    widths = []
+    for model in (folder / "model", tmp_path / "given"):
+        fine("predict", model, folder / "t.csv", "--bag", "bag", "-o", tmp_path / "bags.csv", "--force")
+        bags = pd.read_csv(tmp_path / "bags.csv")
+        widths.append((bags["high"] - bags["low"]).mean())
+    assert widths[1] > widths[0]
+    fine("report", tmp_path / "given", folder / "t.csv", "-o", tmp_path / "r.html")
+    assert "Bag effect" in (tmp_path / "r.html").read_text()
+    wrong = kofn("fit", "llp", folder / "t.csv", *said, "--bag-effect", "some", "-o", tmp_path / "wrong")
+    assert wrong.exit_code == 2
+    assert "--bag-effect must be fit" in wrong.output
+
+
 @pytest.mark.parametrize("task", ["mil", "pu"])
 def test_other_tasks(folder: Path, tmp_path: Path, task: str) -> None:
     said = {"mil": ["--bag", "bag", "--label", "some"], "pu": ["--label", "labelled", "--mixture", "0.3"]}[task]

@@ -69,6 +69,8 @@ def training_facts(estimator: Any) -> dict[str, Any]:
         "loss": estimator.loss,
         "label_kind": getattr(estimator, "label", None),
         "mixture": _mixture(estimator),
+        "bag_effect": estimator.bag_effect_,
+        "bag_effect_error": getattr(estimator, "bag_effect_error_", None),
         "bootstrap": len(estimator.members_),
         "steps": len(estimator.history_),
         "best_step": estimator.best_step_,

@@ -126,7 +126,14 @@ def _named(columns: list[str], kind: str) -> str:
 def _kind(task: str, estimator: Any) -> str:
     loss = getattr(estimator, "loss_", estimator.loss)
     bootstrap = f", {len(estimator.members_)} bootstrap fits" if estimator.members_ else ""
-    return f"{task}, {type(estimator.fitted_learner_).__name__.lower()}, loss {loss}{bootstrap}"
+    return f"{task}, {type(estimator.fitted_learner_).__name__.lower()}, loss {loss}{_bag_effect(estimator)}{bootstrap}"
+
+
+def _bag_effect(estimator: Any) -> str:
+    error = getattr(estimator, "bag_effect_error_", None)
+    if not estimator.bag_effect_ and error is None:
+        return ""
+    return f", bag effect {estimator.bag_effect_:.3g}" + ("" if error is None else f" (standard error {error:.2g})")
 
 
 def _label_kind(model: Any) -> str:

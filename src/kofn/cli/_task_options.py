@@ -35,6 +35,14 @@ class LLP:
         Literal["error", "nearest", "spread"],
         typer.Option(help="What to do with a proportion that is not a whole count."),
     ] = "error"
+    bag_effect: Annotated[
+        str | None,
+        options.text_option(
+            "fit|SD",
+            "The standard deviation of a shift that the rows of a bag have in common, or fit to estimate it: bags may "
+            "then differ by more than their rows explain.",
+        ),
+    ] = None
     loss: Annotated[
         Literal["count", "proportion", "mutual-contamination", "joint", "marginal", "transport"],
         typer.Option(help="Training loss. The last three are losses of several classes."),
@@ -48,7 +56,20 @@ class LLP:
         """The estimator, not fitted."""
         from kofn.estimators import LLPClassifier
 
-        return LLPClassifier(loss=self.loss, noise=self.noise, rounding=self.rounding, **common)
+        return LLPClassifier(
+            loss=self.loss, noise=self.noise, rounding=self.rounding, bag_effect=self._bag_effect(), **common
+        )
+
+    def _bag_effect(self) -> Any:
+        if self.bag_effect is None or self.bag_effect == "fit":
+            return self.bag_effect
+        try:
+            return float(self.bag_effect)
+        except ValueError:
+            raise ValueError(
+                f"--bag-effect must be fit, to estimate it, or a standard deviation of at least 0; got "
+                f"{self.bag_effect!r}."
+            ) from None
 
 
 @dataclass(frozen=True, kw_only=True)

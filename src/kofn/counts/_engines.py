@@ -43,6 +43,11 @@ class IndependentEngine(Engine, Protocol):
     def log_shift(self, logits: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> Tensor:
         """What a bag effect of standard deviation sigma adds to log P(S = count), float64; see `_bag_effect`."""
 
+    def log_shift_slopes(
+        self, logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """`log_shift` and its gradients by the logits and by sigma, without a graph."""
+
 
 def engine_for(logits: Tensor) -> IndependentEngine:
     """The C++ core where it can look at the logits, torch everywhere else; operators while a graph is compiled."""

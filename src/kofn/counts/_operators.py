@@ -51,6 +51,14 @@ def log_shift(logits: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> 
     return value
 
 
+def log_shift_slopes(
+    logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`log_shift` and its gradients by the logits and by sigma, without a graph."""
+    found: tuple[Tensor, Tensor, Tensor] = torch.ops.kofn.log_shift(_wide(logits), offsets, counts, sigma)
+    return found
+
+
 def log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
     """log P(S = s) for every s: (..., n + 1), or flat (m + b,), in the dtype of the logits."""
     value: Tensor = torch.ops.kofn.log_probs(_wide(logits), offsets)

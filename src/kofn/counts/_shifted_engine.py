@@ -22,6 +22,7 @@ class ShiftedEngine:
 
     layout: Layout
     sigma: Tensor  # float64, one for each bag
+    fixed: bool = False  # whether what the shift adds is a constant to autograd
 
     def log_interval(
         self, logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, weight: float | None = None
@@ -30,7 +31,7 @@ class ShiftedEngine:
         if high is None:
             engine = engine_for(x)
             alone = engine.log_interval(x, offsets, low, None)
-            value = _add(alone, engine.log_shift(x, self.layout, low, self.sigma))
+            value = _add(alone, engine.log_shift(x.detach() if self.fixed else x, self.layout, low, self.sigma))
         else:
             table, counts = self.log_probs(x, offsets), self.layout.of_counts()
             inside = (counts.place() >= counts.spread(low)) & (counts.place() <= counts.spread(high))
@@ -41,11 +42,18 @@ class ShiftedEngine:
     def log_interval_slope(
         self, logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        with torch.enable_grad():
-            x = logits.detach().requires_grad_()
-            value = self.log_interval(x, offsets, low, high)
-            (slope,) = torch.autograd.grad(value.sum(), x)
-        return value.detach(), slope
+        x = logits.detach().double()
+        if high is None:
+            engine = engine_for(x)
+            value, slope = engine.log_interval_slope(x, offsets, low, None)
+            shift, more, _ = engine.log_shift_slopes(x, offsets, low, self.sigma)
+            value, slope = _add(value, shift), slope + more
+        else:
+            with torch.enable_grad():
+                x = x.requires_grad_()
+                value = self.log_interval(x, offsets, low, high)
+                (slope,) = torch.autograd.grad(value.sum(), x)
+        return value.detach().to(logits.dtype), slope.to(logits.dtype)
 
     def log_probs(self, logits: Tensor, offsets: Tensor | None) -> Tensor:
         x = logits.double()
@@ -73,7 +81,7 @@ class ShiftedEngine:
     def _log_shifts(self, x: Tensor) -> Tensor:
         # How many nodes an integral takes depends on the values: a compiled graph breaks here.
         ask = torch.compiler.disable(log_shifts) if torch.compiler.is_compiling() else log_shifts
-        return ask(x, self.layout, self.sigma)
+        return ask(x.detach() if self.fixed else x, self.layout, self.sigma)
 
 
 def _add(alone: Tensor, shift: Tensor) -> Tensor:

@@ -52,21 +52,23 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
     n_jobs: int | None
     random_state: Any
     progress: Progress | None
+    bag_effect_: float = 0.0  # standard deviation of the shift of bags, which label proportions may have
     LOSSES: ClassVar[tuple[str, ...]]
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Log-odds of each instance to be positive, (n, ...) to (n,). Positive ones are above 0.
 
+        With a bag effect they are those in a bag without a shift, of which `predict_proba` is the mean over shifts.
         For several classes a score of each, (n, C): log-probabilities, but for a constant of the instance. An attention
         model scores an instance as a bag of one. With `bootstrap` these are of the mean of the members' probabilities.
         """
         check_is_fitted(self)
-        logits = self._member_logits(X)
-        return mixed(logits, classes=logits.dim() == 3).numpy()
+        return _mixed(self._member_logits(X)).numpy()
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each instance to be of each class, (n, ...) to (n, 2), or (n, C)."""
-        logits = torch.from_numpy(self.decision_function(X))
+        check_is_fitted(self)
+        logits = _mixed(self._marginal(self._member_logits(X)))
         if logits.dim() == 2:
             return logits.softmax(1).numpy()
         return torch.stack([torch.sigmoid(-logits), torch.sigmoid(logits)], 1).numpy()
@@ -95,13 +97,8 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
             (bags, largest bag + 1): P(S = k) in column k, 0 past a bag's size. For several classes (bags, C, largest
             bag + 1): P(K_c = k), of each class by itself.
         """
-        each, bags = self._count_distributions(X, groups, copies)
-        tables = []
-        for dist in each:
-            counts = dist.count_layout
-            table = torch.zeros(len(bags), counts.longest, dtype=torch.float64)
-            table[counts.spread(torch.arange(len(bags))), counts.place()] = dist.log_probs().exp()
-            tables.append(table)
+        each, _ = self._count_distributions(X, groups, copies)
+        tables = [dist.count_layout.to_rows(dist.log_probs().exp(), 0.0) for dist in each]
         return (torch.stack(tables, 1) if len(self.classes_) > 2 else tables[0]).numpy()
 
     def predict_bags(self, X: Any, groups: Any, copies: Any = None) -> Array:
@@ -137,7 +134,6 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         is not saved: give it again when loading. Options of the machine are not saved either.
 
         Raises:
-            sklearn.exceptions.NotFittedError: nothing to save.
             ValueError: `path` is something else than a model; a model of `EM`, whose classifier is code.
         """
         check_is_fitted(self)
@@ -159,14 +155,12 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         loaded: Self = load(Path(path), kinds=[cls], code_parameters={"module": module, **code_parameters})[0]
         return loaded
 
-    # What follows is for the estimators themselves.
-
     def _fit(self: Self, problem: Problem, classes: Array, seed: int) -> Self:
         """Let the learner minimise the problem's loss, and keep the result."""
         rows = len(problem.instances)
         bags, used, problem = _used(problem)
         learner = self._learner(problem)
-        fitted = learner.fit(problem, seed=seed, progress=self.progress)
+        problem, fitted = self._learn(learner, problem, seed)
         members: list[Fitted] = []
         if self.bootstrap:
             settled, number = learner.settled(fitted), self.bootstrap
@@ -197,6 +191,10 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
                 stacklevel=3,
             )
         return self
+
+    def _learn(self, learner: Learner, problem: Problem, seed: int) -> tuple[Problem, Fitted]:
+        """The problem that the learner was fitted to at last, and what it became."""
+        return problem, learner.fit(problem, seed=seed, progress=self.progress)
 
     def _learner(self, problem: Problem) -> Learner:
         """The learner that is asked for."""
@@ -278,7 +276,7 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         """The distribution of the number of positives of each bag, or one of these for each class, and the bags."""
         logits, bags = self._bag_logits(X, groups, copies)
         by_class = one_vs_rest(logits).movedim(1, 0) if logits.dim() == 3 else logits.unsqueeze(0)
-        return [count_distribution(log_odds, bags.offsets) for log_odds in by_class], bags
+        return [count_distribution(log_odds, bags.offsets, self.bag_effect_) for log_odds in by_class], bags
 
     def _bag_logits(self, X: Any, groups: Any, copies: Any = None) -> tuple[Tensor, Bags]:
         """Logits of instances by each member, (B, m, ...) float64, one bag after the other, and the bags."""
@@ -300,6 +298,10 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
 def auto_learner(*, is_table: bool, pools: bool) -> str:
     """The learner that "auto" is: trees for tables, a network for images and for a loss that pools in a network."""
     return "trees" if is_table and not pools else "network"
+
+
+def _mixed(logits: Tensor) -> Tensor:
+    return mixed(logits, classes=logits.dim() == 3)
 
 
 def _allowed(X: Any) -> Any:

@@ -78,9 +78,9 @@ class CountMixture:
         return torch.stack([ask(dist) for dist in self.members]).logsumexp(0) - math.log(len(self.members))
 
 
-def count_distribution(log_odds: Tensor, offsets: Tensor) -> CountDistribution | CountMixture:
+def count_distribution(log_odds: Tensor, offsets: Tensor, bag_effect: float = 0.0) -> CountDistribution | CountMixture:
     """The distribution of each bag's count from the log-odds (B, m) of its instances by each of B models."""
-    members = [CountDistribution(each, offsets=offsets) for each in log_odds]
+    members = [CountDistribution(each, offsets=offsets, bag_effect=bag_effect) for each in log_odds]
     return members[0] if len(members) == 1 else CountMixture(members)
 
 

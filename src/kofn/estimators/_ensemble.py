@@ -15,6 +15,7 @@ from torch.nn.functional import logsigmoid
 
 from kofn.bags import Bags
 from kofn.classes import one_vs_rest
+from kofn.counts import CountDistribution
 from kofn.estimators._row_labels import bags_of
 from kofn.learners import Fitted
 
@@ -24,6 +25,8 @@ class Ensemble:
 
     fitted_: Fitted
     members_: list[Fitted]
+    classes_: Any
+    bag_effect_: float
 
     def predict_interval(
         self, X: Any, level: float = 0.9, *, groups: Any = None, copies: Any = None, mean: bool = False
@@ -68,7 +71,7 @@ class Ensemble:
         check_is_fitted(self)
         self._require_members()
         require_level(level, name="level")
-        logits = self._member_logits(X)
+        logits = self._marginal(self._member_logits(X))
         if groups is None and copies is None:
             return row_intervals(logits, level)
         bags = bags_of(groups, logits.shape[1], copies)
@@ -85,6 +88,19 @@ class Ensemble:
                 "`bootstrap` must be a number of fits, such as 50, for a model to have intervals; this model was "
                 "fitted without. Fit it again with `bootstrap`."
             )
+
+    def _marginal(self, logits: Tensor) -> Tensor:
+        """Log-odds of each instance in a bag of which nothing is known, from those in a bag without a shift.
+
+        With a bag effect the probability of an instance is E_u[sigmoid(x + u)], nearer to 1/2 than sigmoid(x). Several
+        classes are left as they are: the shifts of their log-odds are those of no distribution of one instance.
+        """
+        if not self.bag_effect_ or len(self.classes_) > 2:
+            return logits
+        log_p, log_q = (
+            CountDistribution(sign * logits.unsqueeze(-1), bag_effect=self.bag_effect_).mean.log() for sign in (1, -1)
+        )
+        return log_p - log_q
 
     def _member_logits(self, X: Any) -> Tensor:
         """Logits of instances by each member, (B, n) or (B, n, C), or by the one model that there is, (1, ...)."""

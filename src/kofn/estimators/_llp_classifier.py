@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from kofn import _require
 from kofn.bags import Bags
+from kofn.estimators._bag_effects import fit_with_bag_effect, warn_if_narrow, with_bag_effect
 from kofn.estimators._class_table import ClassTable, class_objective
 from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._ensemble import mixed_losses, mixed_posteriors
@@ -19,7 +21,15 @@ from kofn.estimators._posteriors import posteriors
 from kofn.estimators._rates import count_rates
 from kofn.estimators._row_labels import Array, bag_weights, bags_of, rows_of
 from kofn.estimators._statements import class_statement, count_statement
-from kofn.learners import ContaminationObjective, Learner, Problem, Progress, ProportionObjective
+from kofn.learners import (
+    ContaminationObjective,
+    CountObjective,
+    Fitted,
+    Learner,
+    Problem,
+    Progress,
+    ProportionObjective,
+)
 from kofn.targets import Exactly, Spread
 
 
@@ -42,6 +52,9 @@ class LLPClassifier(CountClassifier):
             classes, "spread" over the two nearest counts.
         noise: distribution of the noise that was added to the counts: "laplace:SCALE", "normal:SD",
             "discrete-laplace:SCALE", or any noise that `kofn.Noisy` takes. With it, `y` may be any number.
+        bag_effect: standard deviation of a normal shift that the logits of a bag have in common, so that bags differ by
+            more than their instances explain, as voters of one ballot box do; "fit" estimates it, at the cost of a
+            second fit. None for independent labels. With loss="count", or of several classes "marginal".
         bootstrap: number B of further fits, each to as many bags as there are, drawn with replacement, with what the
             fit to all bags chose (rounds, epochs, a tenth of the penalty) kept. Predictions are then the mean of these
             B, and `predict_interval` tells their spread. 50 is a good number; 0, the default, makes none.
@@ -56,6 +69,9 @@ class LLPClassifier(CountClassifier):
         classes_: the two classes, of which the second is positive; of `y` with a column for each class, the names of
             the columns of a DataFrame, or 0 to C - 1.
         loss_: the loss that was minimised: "joint" or "marginal" where "count" is asked for of several classes.
+        bag_effect_: the standard deviation of the shift of bags; 0 for independent labels, also where the data show
+            no effect that chance would not.
+        bag_effect_error_: the standard error of its estimate; None where it was given.
         fitted_: the fitted model.
         fitted_learner_: the learner that made it, with its options, also if it was given by name.
         members_: list of the fitted models of the bootstrap; empty without.
@@ -99,6 +115,7 @@ class LLPClassifier(CountClassifier):
     # Pipelines and searches hand these on without set_fit_request(groups=True).
     __metadata_request__fit = {"groups": True, "copies": True, "bag_weight": True}  # noqa: RUF012
     __metadata_request__score = {"groups": True, "copies": True}  # noqa: RUF012
+    bag_effect_error_: float | None = None
     LOSSES = ("count", "proportion", "mutual-contamination", "joint", "marginal", "transport")
 
     def __init__(
@@ -109,6 +126,7 @@ class LLPClassifier(CountClassifier):
         label: Literal["proportion", "count", "interval"] = "proportion",
         rounding: Literal["error", "nearest", "spread"] = "error",
         noise: str | Callable[[Tensor], Tensor] | torch.distributions.Distribution | None = None,
+        bag_effect: float | Literal["fit"] | None = None,
         bootstrap: int = 0,
         n_jobs: int | None = None,
         progress: Progress | None = None,
@@ -119,6 +137,7 @@ class LLPClassifier(CountClassifier):
         self.label = label
         self.rounding = rounding
         self.noise = noise
+        self.bag_effect = bag_effect
         self.bootstrap = bootstrap
         self.n_jobs = n_jobs
         self.progress = progress
@@ -161,6 +180,7 @@ class LLPClassifier(CountClassifier):
         weight = bag_weights(bag_weight, bags, len(instances), name="bag_weight")
         rate, shares = count_rates(counts, bags.sizes, weight)
         self.loss_, objective = self._objective(objective, stated)
+        self.bag_effect_, self.bag_effect_error_ = 0.0, None
         problem = Problem(
             instances=instances,
             bags=bags,
@@ -171,7 +191,19 @@ class LLPClassifier(CountClassifier):
             weight=weight,
             **self._problem_of_table(),
         )
-        return problem, classes
+        if self.bag_effect is not None and self.bag_effect != "fit":
+            self.bag_effect_ = float(self.bag_effect)
+        return with_bag_effect(problem, self.bag_effect_) if self.bag_effect is not None else problem, classes
+
+    def _learn(self, learner: Learner, problem: Problem, seed: int) -> tuple[Problem, Fitted]:
+        if self.bag_effect != "fit":
+            _, fitted = super()._learn(learner, problem, seed)
+            if self.bag_effect is None:
+                warn_if_narrow(problem, fitted)
+            return problem, fitted
+        problem, fitted, found = fit_with_bag_effect(learner, problem, seed=seed, progress=self.progress)
+        self.bag_effect_, self.bag_effect_error_ = found.sigma, found.error
+        return problem, fitted
 
     def posterior_proba(self, X: Any, y: Any, groups: Any = None, copies: Any = None) -> NDArray[np.float64]:
         """Probability of each instance to be of each class, given what is known of its bag: P(y_i | label of the bag).
@@ -224,6 +256,14 @@ class LLPClassifier(CountClassifier):
         _require.option("rounding", self.rounding, ("error", "nearest", "spread"))
         if self.noise is not None and self.label == "interval":
             raise ValueError("`noise` goes with label='count' or 'proportion'; an interval says all that it can mean.")
+        if self.bag_effect == "fit":
+            if getattr(self.learner, "checkpoint", None) is not None:
+                raise ValueError(
+                    "`checkpoint` goes with a given `bag_effect`, not with 'fit', which fits the learner twice. Fit "
+                    "without a checkpoint first, and then with the bag_effect_ that was found."
+                )
+        elif self.bag_effect is not None:
+            _require.number("bag_effect", self.bag_effect, low=0)
 
     def _labels(self, y: Any, rows: int) -> Array | ClassTable:
         """Labels to compare with a fitted estimator's: one for each row, or a table of classes."""
@@ -237,6 +277,15 @@ class LLPClassifier(CountClassifier):
         self, y: Array | ClassTable, bags: Bags, classes: Array | None = None
     ) -> tuple[Array, Tensor, Any, Tensor]:
         """The classes, those given if any; the label of each bag, the count loss that reads it, about its counts."""
+        found, stated, objective, counts = self._statement_alone(y, bags, classes)
+        if classes is not None and self.bag_effect_ and isinstance(objective, CountObjective):
+            objective = replace(objective, bag_effect=self.bag_effect_)
+        return found, stated, objective, counts
+
+    def _statement_alone(
+        self, y: Array | ClassTable, bags: Bags, classes: Array | None
+    ) -> tuple[Array, Tensor, Any, Tensor]:
+        """The same without a bag effect."""
         if not isinstance(y, ClassTable):
             return count_statement(y, bags, label=self.label, noise=self.noise, rounding=self.rounding, classes=classes)
         if self.noise is not None or self.rounding == "spread":
@@ -249,7 +298,9 @@ class LLPClassifier(CountClassifier):
     def _objective(self, count: Any, stated: Tensor) -> tuple[str, Any]:
         """The name of the loss that is minimised, and the loss."""
         if stated.dim() == 2 and self.label != "interval":
-            return class_objective(self.loss, stated)
+            # A joint distribution of counts with a bag effect is not known.
+            asked = "marginal" if self.loss == "count" and self.bag_effect is not None else self.loss
+            return class_objective(asked, stated)
         if self.loss in ("joint", "marginal", "transport"):
             raise ValueError(
                 f"`loss` must be 'count', 'proportion' or 'mutual-contamination' for two classes; got {self.loss!r}, "

@@ -75,7 +75,8 @@ def measure(
         if scores is not None and estimator.loss not in ATTENTION:
             found |= _counts(estimator, scores, y, bags, truth)
     if truth is not None and logits is not None and len(logits[judged]):
-        found |= _instances(logits[judged], np.asarray(truth, dtype=np.int64)[judged])
+        marginal = estimator._marginal(torch.from_numpy(logits[judged])).numpy()
+        found |= _instances(marginal, np.asarray(truth, dtype=np.int64)[judged])
     return _in_order(found)
 
 
@@ -143,7 +144,9 @@ def _several(
         counts, _ = known_counts(estimator, y, bags, truth)
         if counts is not None:
             rates, _ = count_rates(counts, bags.sizes, None)
-            found |= class_count_errors(scores, bags.offsets, counts, torch.as_tensor(rates))
+            found |= class_count_errors(
+                scores, bags.offsets, counts, torch.as_tensor(rates), bag_effect=estimator.bag_effect_
+            )
     if truth is not None and len(logits):
         found |= _class_instances(logits, torch.from_numpy(np.asarray(truth, dtype=np.int64)))
     return found
@@ -165,7 +168,7 @@ def _counts(
     estimator: Any, logits: Tensor, y: Array | ClassTable | None, bags: Bags, truth: Array | None
 ) -> dict[str, float]:
     known, exact = known_counts(estimator, y, bags, truth)
-    expected = CountDistribution(logits, offsets=bags.offsets).mean
+    expected = CountDistribution(logits, offsets=bags.offsets, bag_effect=estimator.bag_effect_).mean
     if known is None:
         if y is None or not isinstance(estimator, LLPClassifier):
             return {}
@@ -175,7 +178,7 @@ def _counts(
     if isinstance(estimator, LLPClassifier) and estimator.noise is not None and truth is None:
         return {"distance_to_observed": float((expected - known).abs().mean())}
     alike = bags.sizes * (known.sum() / bags.sizes.sum())
-    return count_errors(logits, bags.offsets, known, alike, exact=exact)
+    return count_errors(logits, bags.offsets, known, alike, exact=exact, bag_effect=estimator.bag_effect_)
 
 
 def _bags(estimator: MILClassifier, scores: Array, y: Any, bags: Bags) -> dict[str, float]:

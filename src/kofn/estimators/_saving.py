@@ -30,6 +30,7 @@ SHAPES: dict[str, Any] = {  # of facts that nothing below would check
     "baselines": {...: NUMBER},
     "mixture": NUMBER_OR_NONE,
     "mixture_interval": (list, NoneType),
+    "bag_effect": [NUMBER_OR_NONE],
     "extra": dict,
 }
 
@@ -63,6 +64,7 @@ def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) 
         "held_out": to_json(estimator.held_out_),
         "mixture": getattr(estimator, "mixture_", None),
         "mixture_interval": to_json(getattr(estimator, "mixture_interval_", None)),
+        "bag_effect": [estimator.bag_effect_, getattr(estimator, "bag_effect_error_", None)],
         "extra": dict(extra or {}),
     }
     write_model(path, kind=type(estimator).__name__, facts=facts, tensors=tensors)
@@ -137,6 +139,9 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
         estimator.mixture_, interval = facts["mixture"], facts["mixture_interval"]
         require_shape("mixture_interval", interval or [], [NUMBER])
         estimator.mixture_interval_ = None if interval is None else (interval[0], interval[1])
+    effect, error = facts["bag_effect"]
+    if effect or error is not None:
+        estimator.bag_effect_, estimator.bag_effect_error_ = float(effect), error
     estimator.held_out_ = np.array(facts["held_out"], dtype=np.int64)
     estimator.held_out_logits_ = None
     return estimator

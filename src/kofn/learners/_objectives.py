@@ -65,6 +65,7 @@ class CountObjective:
     Args:
         target: from labels (b, ...) to a statement; `kofn.Exactly`, and of several classes `kofn.ClassCounts`, takes
             counts as they are.
+        bag_effect: standard deviation of the shift that the logits of a bag have in common.
 
     Examples:
         >>> import torch
@@ -74,14 +75,19 @@ class CountObjective:
     """
 
     target: Callable[[Tensor], Statement[Any]] = Exactly
+    bag_effect: float = 0.0
     unit: ClassVar[Unit] = "bag"
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
-        return count_loss(logits, self.target(labels), offsets=offsets, reduction="none")
+        return self._losses(logits, labels, offsets)
 
     def of_rectangle(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The losses (b,) of bags of one size, from logits (b, n)."""
-        return count_loss(logits, self.target(labels), reduction="none")
+        return self._losses(logits, labels, None)
+
+    def _losses(self, logits: Tensor, labels: Tensor, offsets: Tensor | None) -> Tensor:
+        effect = self.bag_effect or None
+        return count_loss(logits, self.target(labels), offsets=offsets, bag_effect=effect, reduction="none")
 
 
 @dataclass(frozen=True)

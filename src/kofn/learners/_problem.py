@@ -139,11 +139,11 @@ class Problem:
         of a small problem takes; any other by autograd.
         """
         if isinstance(self.objective, CountObjective) and self.objective.target is Exactly:
-            entries = self._entries(logits)
+            entries, effect = self._entries(logits), self.objective.bag_effect or None
             if self._size:
-                dist = CountDistribution(entries.view(-1, self._size))
+                dist = CountDistribution(entries.view(-1, self._size), bag_effect=effect)
             else:
-                dist = CountDistribution(entries, offsets=self.bags.offsets)
+                dist = CountDistribution(entries, offsets=self.bags.offsets, bag_effect=effect)
             log_probs, slope = dist.log_prob_and_slope(self.labels)
             slope = slope.view(-1)
             slope = -slope if self.weight is None else -slope * self._entry_weights.to(slope.dtype)

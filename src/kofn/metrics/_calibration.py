@@ -40,7 +40,12 @@ def bag_scores(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | 
 
 
 def expected_count_error(
-    logits: Tensor, counts: Tensor | int, *, mask: Tensor | None = None, offsets: Tensor | None = None
+    logits: Tensor,
+    counts: Tensor | int,
+    *,
+    mask: Tensor | None = None,
+    offsets: Tensor | None = None,
+    bag_effect: Tensor | float | None = None,
 ) -> float:
     """Mean absolute count error: the mean over bags of |expected count - true count|.
 
@@ -51,6 +56,7 @@ def expected_count_error(
         counts: (...) or (b,) true counts of any integer dtype, or one int for all bags.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+        bag_effect: as for `kofn.CountDistribution`.
 
     Raises:
         TypeError: a tensor of the wrong kind.
@@ -62,7 +68,7 @@ def expected_count_error(
         >>> metrics.expected_count_error(torch.zeros(2, 4), torch.tensor([2, 3]))  # two expected of four
         0.5
     """
-    dist, truth = _with_true_counts(logits, counts, mask, offsets)
+    dist, truth = _with_true_counts(logits, counts, mask, offsets, bag_effect)
     return float((dist.mean - truth).abs().mean())
 
 
@@ -113,6 +119,7 @@ def count_calibration(
     *,
     mask: Tensor | None = None,
     offsets: Tensor | None = None,
+    bag_effect: Tensor | float | None = None,
     levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95),
 ) -> CountCalibration:
     """Calibration of the predicted distributions of counts, on bags whose counts are known.
@@ -130,6 +137,7 @@ def count_calibration(
         counts: (...) or (b,) true counts of any integer dtype, or one int for all bags.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+        bag_effect: as for `kofn.CountDistribution`.
         levels: nominal probabilities, between 0 and 1.
 
     Raises:
@@ -149,7 +157,7 @@ def count_calibration(
     wanted = tuple(float(level) for level in levels)
     if not wanted or not all(0 < level < 1 for level in wanted):
         raise ValueError(f"`levels` must be probabilities between 0 and 1, both excluded; got {list(levels)}.")
-    dist, truth = _with_true_counts(logits, counts, mask, offsets)
+    dist, truth = _with_true_counts(logits, counts, mask, offsets, bag_effect)
     below, here = dist.cdf(truth - 1), dist.log_prob(truth).exp()
     coverage = []
     for level in wanted:
@@ -160,10 +168,14 @@ def count_calibration(
 
 
 def _with_true_counts(
-    logits: Tensor, counts: Tensor | int, mask: Tensor | None, offsets: Tensor | None
+    logits: Tensor,
+    counts: Tensor | int,
+    mask: Tensor | None,
+    offsets: Tensor | None,
+    bag_effect: Tensor | float | None,
 ) -> tuple[CountDistribution, Tensor]:
     """The distribution of each bag's count in float64, without a graph, and a count for each that the bag can have."""
-    dist = CountDistribution(logits.detach(), mask=mask, offsets=offsets).double()
+    dist = CountDistribution(logits.detach(), mask=mask, offsets=offsets, bag_effect=bag_effect).double()
     layout = dist.instance_layout
     truth = layout.whole_numbers("counts", counts)
     if not truth.numel():

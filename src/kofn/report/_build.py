@@ -102,13 +102,18 @@ def report_of(
         bag_table, counts, label_texts = _bag_table(estimator, task, logits, bags, labels, positive, bag_logits)
         each, each_before = logits[bags.index], before[bags.index]
         report["bags"] = bag_table
-        report["distributions"] = distributions.some_distributions(bag_table.names, bags, each, each_before, counts)
+        report["distributions"] = distributions.some_distributions(
+            bag_table.names, bags, each, each_before, counts, estimator.bag_effect_
+        )
         if counts is not None:
-            report["calibration"] = distributions.calibration(each, counts, bags.offsets)
-        examples = bag_examples(X if table is None else table, bags, bag_table, label_texts, logits, positive, pixels)
+            report["calibration"] = distributions.calibration(each, counts, bags.offsets, estimator.bag_effect_)
+        scores = estimator._marginal(logits)
+        examples = bag_examples(X if table is None else table, bags, bag_table, label_texts, scores, positive, pixels)
         bag = examples.typical_bag(counts)
         if bag is not None:
-            distribution = distributions.bag_distribution(bag, bag_table.names, bags, each, each_before, counts)
+            distribution = distributions.bag_distribution(
+                bag, bag_table.names, bags, each, each_before, counts, estimator.bag_effect_
+            )
             report["typical_bag"] = examples.example(bag, int(bag_table.sizes[bag]), distribution=distribution)
         if task == "mil":
             report["examples"] = examples.most_positive()
@@ -190,7 +195,9 @@ def _bag_table(
     estimator: Any, task: Task, logits: Tensor, bags: Bags, labels: Any, positive: Any, bag_logits: Any
 ) -> tuple[BagTable, Tensor | None, list[str] | None]:
     """The table, the exact counts if all are known, and what each bag's label says, in words."""
-    summaries = count_summaries(CountDistribution(logits[bags.index], offsets=bags.offsets))
+    summaries = count_summaries(
+        CountDistribution(logits[bags.index], offsets=bags.offsets, bag_effect=estimator.bag_effect_)
+    )
     if bag_logits is not None:
         summaries["at_least_one"] = torch.from_numpy(bag_logits).sigmoid().numpy()
     known, exact = known_counts(estimator, labels, bags, positive)
@@ -266,6 +273,8 @@ def _facts(estimator: Any, task: Task, rows: int, table: BagTable | None) -> lis
     found.append(("Learner", type(estimator.fitted_learner_).__name__.lower()))
     if estimator.history_:
         found.append((STEPS.get(step_name(estimator.history_), "Steps"), f"{len(estimator.history_):,}"))
+    if estimator.bag_effect_:
+        found.append(("Bag effect", f"{estimator.bag_effect_:.3g}"))
     if task == "pu":
         found.append(("Mixture", _mixture_text(estimator)))
     if estimator.random_state is not None:

@@ -52,10 +52,10 @@ def class_chapters(estimator: Any, logits: Tensor, bags: Bags, known: Tensor | N
     """
     names = [str(name) for name in bags.names]
     before = one_vs_rest(start_at(estimator.rate_).expand(1, -1).contiguous())
-    chapters = []
+    chapters, effect = [], estimator.bag_effect_
     for code, (name, log_odds) in enumerate(zip(estimator.classes_.tolist(), one_vs_rest(logits), strict=True)):
         after = log_odds[bags.index]
-        summaries = count_summaries(CountDistribution(after, offsets=bags.offsets))
+        summaries = count_summaries(CountDistribution(after, offsets=bags.offsets, bag_effect=effect))
         counts = None if known is None else known[:, code]
         complete = None if counts is None or bool((counts < 0).any()) else counts.long()
         table = BagTable(
@@ -73,8 +73,10 @@ def class_chapters(estimator: Any, logits: Tensor, bags: Bags, known: Tensor | N
                 f"Class {name} against the rest",
                 "llp",
                 bags=table,
-                distributions=distributions.some_distributions(names, bags, after, start, complete),
-                calibration=None if complete is None else distributions.calibration(after, complete, bags.offsets),
+                distributions=distributions.some_distributions(names, bags, after, start, complete, effect),
+                calibration=None
+                if complete is None
+                else distributions.calibration(after, complete, bags.offsets, effect),
             )
         )
     return chapters

@@ -17,14 +17,14 @@ PIT_BINS = 10
 MAX_SHOWN = 6  # distributions in a report
 
 
-def calibration(logits: Tensor, counts: Tensor, offsets: Tensor) -> Calibration:
+def calibration(logits: Tensor, counts: Tensor, offsets: Tensor, bag_effect: float) -> Calibration:
     """Coverage of central intervals, and where the counts fall in their distributions."""
-    seen = count_calibration(logits, counts, offsets=offsets, levels=LEVELS)
+    seen = count_calibration(logits, counts, offsets=offsets, bag_effect=bag_effect, levels=LEVELS)
     return Calibration(seen.levels, seen.coverage, seen.histogram(PIT_BINS), len(counts))
 
 
 def some_distributions(
-    names: Sequence[str], bags: Bags, after: Tensor, before: Tensor | None, counts: Tensor | None
+    names: Sequence[str], bags: Bags, after: Tensor, before: Tensor | None, counts: Tensor | None, bag_effect: float
 ) -> list[BagDistribution]:
     """Distributions of a few bags, spread over the known counts, or over the expected ones.
 
@@ -34,31 +34,39 @@ def some_distributions(
         after: (m,) logits by bag, float64.
         before: the same before training, or None.
         counts: (b,) known counts, or None.
+        bag_effect: of the trained model.
     """
-    by = counts.double() if counts is not None else CountDistribution(after, offsets=bags.offsets).mean
+    dist = CountDistribution(after, offsets=bags.offsets, bag_effect=bag_effect)
+    by = counts.double() if counts is not None else dist.mean
     order = by.argsort(stable=True)
     steps = torch.linspace(0, len(order) - 1, min(MAX_SHOWN, len(order))).round().long()
     chosen = order[steps].tolist()
-    return [bag_distribution(bag, names, bags, after, before, counts) for bag in chosen]
+    return [bag_distribution(bag, names, bags, after, before, counts, bag_effect) for bag in chosen]
 
 
 def bag_distribution(
-    bag: int, names: Sequence[str], bags: Bags, after: Tensor, before: Tensor | None, counts: Tensor | None
+    bag: int,
+    names: Sequence[str],
+    bags: Bags,
+    after: Tensor,
+    before: Tensor | None,
+    counts: Tensor | None,
+    bag_effect: float,
 ) -> BagDistribution:
     """The distribution of one bag; arguments as for `some_distributions`."""
     part = slice(int(bags.offsets[bag]), int(bags.offsets[bag + 1]))
     known = None if counts is None else int(counts[bag])
     return BagDistribution(
         names[bag],
-        count_probabilities(after[part]),
+        count_probabilities(after[part], bag_effect),
         None if before is None else count_probabilities(before[part]),
         known,
     )
 
 
-def count_probabilities(logits: Tensor) -> Numbers:
+def count_probabilities(logits: Tensor, bag_effect: float = 0.0) -> Numbers:
     """P(S = 0..n) of one bag, (n + 1,)."""
-    probabilities: Numbers = CountDistribution(logits.double()).log_probs().exp().numpy()
+    probabilities: Numbers = CountDistribution(logits.double(), bag_effect=bag_effect).log_probs().exp().numpy()
     return probabilities
 
 

@@ -125,7 +125,8 @@ def effect_of(
     log_copies = copies_of.double().log()
     sums: list[Tensor] = []  # of P(positive) and of P(negative) over the rows of each group, (B, groups, classes), logs
     at = 0
-    for logits, _ in model.member_scores(file):
+    for in_a_bag, _ in model.member_scores(file):
+        logits = estimator._marginal(in_a_bag)
         log_odds = one_vs_rest(logits).movedim(-2, -1) if logits.dim() == 3 else logits.unsqueeze(-1)
         part = slice(at, at + logits.shape[1])
         at = part.stop

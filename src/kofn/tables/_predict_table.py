@@ -62,7 +62,8 @@ def predict_rows(
 
     def chunks() -> Iterator[dict[str, Any]]:
         at = 0
-        for members, other_columns in model.member_scores(file, other_columns=kept):
+        for logits, other_columns in model.member_scores(file, other_columns=kept):
+            members = model.estimator._marginal(logits)
             scores = mixed(members, classes=members.dim() == 3)
             found = _columns_of(scores.sigmoid() if scores.dim() == 1 else scores.softmax(1))
             if interval is not None:
@@ -135,9 +136,9 @@ def predict_bags(
     by_class = one_vs_rest(logits).movedim(1, 0) if logits.dim() == 3 else logits.unsqueeze(0)
     told = {"size": metadata.sizes}
     for place, log_odds in enumerate(by_class):
-        found = count_summaries(count_distribution(log_odds, bags.offsets))
+        found = count_summaries(count_distribution(log_odds, bags.offsets, model.estimator.bag_effect_))
         if interval is not None:
-            low, high = mean_intervals(log_odds, bags, interval)
+            low, high = mean_intervals(model.estimator._marginal(log_odds), bags, interval)
             found |= {"mean_low": low * metadata.sizes, "mean_high": high * metadata.sizes}
         told |= {_names(model, what)[place]: found[what] for what in each}
     return write_table(output, [names | told])
