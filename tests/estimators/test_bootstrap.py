@@ -63,14 +63,25 @@ def again_problem() -> Any:
 def test_members_choose_nothing(name: str) -> None:
     learner = LEARNERS[name]()
     model = llp(learner, bootstrap=0)
-    settled = learner.settled(model.fitted_)
+    settled = learner.settled(model.fitted_, again_problem())
     again = kofn.LLPClassifier(settled, random_state=0).fit(TASK.X, TASK.y, groups=TASK.groups)
     assert len(again.held_out_) == 0
     steps = {"trees": len(model.history_), "linear": 1}.get(name, model.best_step_)
     assert len(again.history_) == steps
-    if name == "linear":
-        assert again.history_[-1]["l2"] == pytest.approx(0.1 * model.history_[model.best_step_ - 1]["l2"])
-        assert kofn.Linear(l2=0.5).settled(kofn.Linear(l2=0.5).fit(again_problem(), seed=0)).l2 == 0.5  # as given
+
+
+def test_penalties_of_members() -> None:
+    problem = again_problem()  # 40 bags, three coefficients
+    learner = kofn.Linear(penalties=(1.0, 0.5))
+    assert learner.settled(learner.fit(problem, seed=0), problem).l2 == pytest.approx(1 / (2.5**2 * 160))  # wide prior
+    weak = kofn.Linear(penalties=(1e-5, 1e-6))
+    assert weak.settled(weak.fit(problem, seed=0), problem).l2 <= 1e-5  # as chosen
+    few = problem.take(torch.arange(12))
+    found = learner.fit(few, seed=0)
+    assert found.best is not None
+    assert learner.settled(found, few).l2 == pytest.approx(found.history[found.best]["l2"] / 10)
+    given = kofn.Linear(l2=0.5)
+    assert given.settled(given.fit(problem, seed=0), problem).l2 == 0.5
 
 
 def test_members_leave_checkpoints_and_callbacks_alone(tmp_path: Any) -> None:

@@ -163,7 +163,7 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         problem, fitted = self._learn(learner, problem, seed)
         members: list[Fitted] = []
         if self.bootstrap:
-            settled, number = learner.settled(fitted), self.bootstrap
+            settled, number = learner.settled(fitted, problem), self.bootstrap
             options: dict[str, Any] = {"n_jobs": self.n_jobs, "progress": self.progress}
             members = fit_resamples(settled, problem, number=number, seed=seed, **options)
         self.fitted_learner_ = copy(learner)  # its options may be set anew, and a file must have those of the fit

@@ -56,8 +56,9 @@ class LLPClassifier(CountClassifier):
             more than their instances explain, as voters of one ballot box do; "fit" estimates it, at the cost of a
             second fit. None for independent labels. With loss="count", or of several classes "marginal".
         bootstrap: number B of further fits, each to as many bags as there are, drawn with replacement, with what the
-            fit to all bags chose (rounds, epochs, a tenth of the penalty) kept. Predictions are then the mean of these
-            B, and `predict_interval` tells their spread. 50 is a good number; 0, the default, makes none.
+            fit to all bags chose (rounds, epochs) kept, but with a weaker penalty of `Linear`, for intervals that hold
+            the truth. Predictions are then the mean of these B, and `predict_interval` tells their spread. 50 is a
+            good number; 0, the default, makes none.
         n_jobs: number of processes for these fits, as in scikit-learn: None for one, -1 for one for each CPU. The
             models do not depend on it.
         progress: called while the learner learns, with what is being done, how many steps are done, of how many, and

@@ -101,7 +101,7 @@ class EM(Learner):
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedEM:
         raise ValueError("a model of EM cannot be in a file, because its classifier is code.")
 
-    def settled(self, fitted: Fitted) -> EM:
+    def settled(self, fitted: Fitted, problem: Problem) -> EM:
         learner = copy(self)
         learner.rounds = len(fitted.history) if fitted.best is None else fitted.best + 1
         learner.validation_fraction = 0.0

@@ -73,8 +73,8 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
             ValueError, TypeError: one that is not, by its name.
         """
 
-    def settled(self, fitted: Fitted) -> Learner:
-        """The learner that makes a model such as `fitted` of other bags, with what was chosen on held-out bags set.
+    def settled(self, fitted: Fitted, problem: Problem) -> Learner:
+        """The learner that makes a model such as `fitted` of other bags of its problem, with what it chose set.
 
         By default itself, of a learner that chooses nothing.
         """

@@ -177,7 +177,7 @@ class Network(Learner):
             raise ValueError(f"the model's columns must be those of its network, {shape}; they make {design.width}.")
         return FittedNetwork(network.eval(), design, shape, outputs, pooling)
 
-    def settled(self, fitted: Fitted) -> Network:
+    def settled(self, fitted: Fitted, problem: Problem) -> Network:
         learner = copy(self)
         # A schedule then ends with the last of these epochs.
         learner.epochs = len(fitted.history) if fitted.best is None else fitted.best + 1

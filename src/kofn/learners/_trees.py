@@ -119,7 +119,7 @@ class Trees(Learner):
             require_sound_trees(text, classes=start.size)
         return FittedTrees(text=text, start=start, threads=self.threads)
 
-    def settled(self, fitted: Fitted) -> Trees:
+    def settled(self, fitted: Fitted, problem: Problem) -> Trees:
         learner = copy(self)
         learner.rounds = max(len(fitted.history), 1)  # without a column that can be split there is none
         return learner
