@@ -75,7 +75,7 @@ def test_penalties_of_members() -> None:
     learner = kofn.Linear(penalties=(1.0, 0.5))
     assert learner.settled(learner.fit(problem, seed=0), problem).l2 == pytest.approx(1 / (2.5**2 * 160))  # wide prior
     weak = kofn.Linear(penalties=(1e-5, 1e-6))
-    assert weak.settled(weak.fit(problem, seed=0), problem).l2 <= 1e-5  # as chosen
+    assert weak.settled(weak.fit(problem, seed=0), problem).l2 in (1e-5, 1e-6)  # as chosen
     few = problem.take(torch.arange(12))
     found = learner.fit(few, seed=0)
     assert found.best is not None
