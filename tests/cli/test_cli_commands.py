@@ -61,7 +61,7 @@ MEASURES = {
     "noisy": {"log_likelihood", "distance_to_observed"},
     "baseline": {"log_likelihood", "expected_count_error", "calibration_error"},
     "mil": {"bag_accuracy"},
-    "pu": {"mixture", "predicted_positive_share", "mean_probability", "recall"},
+    "pu": {"mixture", "predicted_positive_share", "mean_probability", "recall", "lift_at_tenth", "implied_auc"},
 }
 
 
@@ -235,6 +235,15 @@ def test_evaluate(folder: Path) -> None:
     screen = fine("evaluate", folder / "model", folder / "test.parquet", "--bag", "bag", "--label", "count")
     assert "60 bags, 240 rows" in screen
     assert "Log-likelihood" in screen
+
+
+def test_evaluate_says_whether_positives_look_selected_at_random(folder: Path, tmp_path: Path) -> None:
+    fit = ["fit", "pu", folder / "t.csv", "--label", "labelled", "--mixture", "0.3", *QUICK["linear"]]
+    fine(*fit, "--loss", "nnpu", "--surrogate", "logistic", "-o", tmp_path / "m")
+    told = json.loads(fine("evaluate", tmp_path / "m", folder / "test.parquet", "--json"))
+    assert "selected at random" in told["selection"]
+    assert fine("evaluate", tmp_path / "m", folder / "test.parquet").splitlines()[-1] == told["selection"]
+    assert library.PUClassifier.load(tmp_path / "m").surrogate == "logistic"
 
 
 def test_data(tmp_path: Path) -> None:
