@@ -42,8 +42,8 @@ def fitted(kind: str, copies: Any = None, **options: Any) -> tuple[Any, Any, dic
         y = TRUTH * (np.arange(120) % 2)
         made = kofn.PUClassifier(kofn.Linear(l2=0.1), mixture=0.3, random_state=0).fit(X, y)
     bags = None if kind == "pu" else bags_of(GROUPS, 120, copies)
-    logits, of_bags = scores_of(made, X, bags)
-    return made, logits, measure(made, logits, y=y, bags=bags, truth=TRUTH, bag_logits=of_bags)
+    scores = scores_of(made, X, bags)
+    return made, scores["logits"], measure(made, **scores, y=y, bags=bags, truth=TRUTH)
 
 
 def enumerated(probabilities: Any) -> Any:
@@ -106,9 +106,9 @@ def test_an_attention_model_is_measured_by_its_own_scores_of_bags() -> None:
     y = (np.bincount(GROUPS, TRUTH) > 2).astype(int)[GROUPS]
     model = kofn.MILClassifier(kofn.Network(epochs=2), loss="attention", random_state=0).fit(X, y, groups=GROUPS)
     bags = bags_of(GROUPS, 120)
-    rows, of_bags = scores_of(model, X, bags)
-    assert rows is None
-    found = measure(model, rows, y=y, bags=bags, bag_logits=of_bags)
+    scores = scores_of(model, X, bags)
+    assert scores["logits"] is None
+    found = measure(model, **scores, y=y, bags=bags)
     assert found["bag_accuracy"] == pytest.approx(model.score(X, y, GROUPS))
     assert "expected_count_error" not in found
 
@@ -171,3 +171,19 @@ def test_what_is_said_of_the_selection() -> None:
     found = measure(model, model.decision_function(x), y=y)
     assert "selection_p_value" not in found
     assert "estimated as if they were" in selection_sentence(model, found)
+
+
+def test_a_bootstrap_is_measured_by_its_mixture() -> None:
+    y = counts_of(np.ones(120, int))
+    model = kofn.LLPClassifier(kofn.Linear(l2=0.1), label="count", bootstrap=4, random_state=0).fit(X, y, groups=GROUPS)
+    bags = bags_of(GROUPS, 120)
+    found = measure(model, **scores_of(model, X, bags), y=y, bags=bags)
+    assert found["log_likelihood"] == pytest.approx(model.score(X, y, GROUPS))
+    table = model.predict_bag_proba(X, GROUPS)
+    known = bags.common(y).numpy()
+    below = np.array([row[:k].sum() for row, k in zip(table, known, strict=True)])
+    above = np.array([row[k + 1 :].sum() for row, k in zip(table, known, strict=True)])
+    assert found["interval_coverage"] == pytest.approx(((below < 0.95) & (above < 0.95)).mean())
+    assert found["expected_count_error"] == pytest.approx(
+        np.abs((table * np.arange(table.shape[1])).sum(1) - known).mean()
+    )

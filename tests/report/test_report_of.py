@@ -63,7 +63,7 @@ def test_calibration_of_a_calibrated_model_is_flat() -> None:
     logits = torch.zeros(2, dtype=torch.float64)  # 1/4, 1/2, 1/4
     counts = torch.tensor([0, 1, 1, 2])
     offsets = torch.arange(0, 9, 2)
-    found = calibration(logits.repeat(4), counts, offsets, 0.0)
+    found = calibration(logits.repeat(4).unsqueeze(0), counts, offsets, 0.0)
     np.testing.assert_allclose(found.coverage, found.levels, atol=1e-12)
     np.testing.assert_allclose(found.pit, 0.1, atol=1e-12)
     assert found.n_bags == 4
@@ -73,7 +73,7 @@ def test_calibration_of_a_calibrated_model_is_flat() -> None:
 
 def test_calibration_of_impossible_counts() -> None:
     sure = torch.full((2,), torch.inf, dtype=torch.float64)
-    found = calibration(sure, torch.tensor([0]), torch.tensor([0, 2]), 0.0)
+    found = calibration(sure.unsqueeze(0), torch.tensor([0]), torch.tensor([0, 2]), 0.0)
     assert sum(found.pit) == pytest.approx(1)
     assert found.pit[0] == 1
     assert max(found.coverage) == 0
@@ -250,7 +250,7 @@ def test_every_learner_starts_from_the_base_rate(data: Arrays, learner: Any, tmp
 
 def test_some_laws_of_few_bags() -> None:
     bags = kofn.Bags.from_sizes([1, 2])
-    found = some_distributions(["a", "b"], bags, torch.zeros(3, dtype=torch.float64), None, None, 0.0)
+    found = some_distributions(["a", "b"], bags, torch.zeros(1, 3, dtype=torch.float64), None, None, 0.0)
     assert [one.name for one in found] == ["a", "b"]
     np.testing.assert_allclose(found[1].after, [0.25, 0.5, 0.25])
 

@@ -17,7 +17,8 @@ from kofn.counts import CountDistribution
 from kofn.estimators._baselines import losses_without_features
 from kofn.estimators._class_table import ClassTable
 from kofn.estimators._count_errors import LEVEL, class_count_errors, count_errors
-from kofn.estimators._count_mixture import CountMixture
+from kofn.estimators._count_mixture import CountMixture, count_distribution
+from kofn.estimators._ensemble import mixed, mixed_losses
 from kofn.estimators._llp_classifier import LLPClassifier
 from kofn.estimators._measure_names import MEASURES
 from kofn.estimators._mil_classifier import ATTENTION, MILClassifier
@@ -36,6 +37,7 @@ def measure(
     bags: Bags | None = None,
     truth: Array | None = None,
     bag_logits: Array | None = None,
+    members: Tensor | None = None,
 ) -> dict[str, float]:
     """Measures of a fitted estimator by their names, which `MEASURES` explains.
 
@@ -47,6 +49,8 @@ def measure(
         bags: which instances lie in which bag, for measures of bags; not needed for PU.
         truth: (n,) true classes, 0 and 1, or 0 to C - 1. With `y` of PU, those of the unlabelled are measured.
         bag_logits: (b,) log-odds of the bags by an attention model.
+        members: (B, n) or (B, n, C) logits by each member of a bootstrap, whose mixture the labels and counts of bags
+            are measured by; None where `logits` are of one model.
 
     Returns:
         With `y`, LLP: log_likelihood, log_likelihood_baseline. MIL: bag_accuracy, bag_auc. PU: the measures of
@@ -56,8 +60,10 @@ def measure(
         balanced_accuracy, f1. What needs both classes is left out where there is one. Of several classes errors and
         coverages of counts are means over bags and classes.
     """
-    if logits is not None and logits.ndim == 2:
-        return _in_order(_several(estimator, torch.from_numpy(logits), y, bags, truth))
+    if members is None and logits is not None:
+        members = torch.from_numpy(logits).unsqueeze(0)
+    if logits is not None and members is not None and logits.ndim == 2:
+        return _in_order(_several(estimator, torch.from_numpy(logits), members, y, bags, truth))
     found: dict[str, float] = {}
     judged: Any = slice(None)
     if isinstance(estimator, PUClassifier):
@@ -65,11 +71,11 @@ def measure(
             judged = y != estimator.classes_[1]
             found |= pu_measures(estimator, logits[judged], logits[~judged])
     elif bags is not None:
-        scores = None if logits is None else torch.from_numpy(logits)[bags.index]
+        scores = None if members is None else members[:, bags.index]
         if isinstance(estimator, LLPClassifier) and y is not None and scores is not None:
             found |= _likelihood(estimator, scores, y, bags)
         if bag_logits is None and scores is not None:
-            bag_logits = metrics.bag_scores(scores, offsets=bags.offsets).numpy()
+            bag_logits = mixed(torch.stack([metrics.bag_scores(x, offsets=bags.offsets) for x in scores])).numpy()
         if isinstance(estimator, MILClassifier) and y is not None and bag_logits is not None:
             found |= _bags(estimator, bag_logits, y, bags)
         if scores is not None and estimator.loss not in ATTENTION:
@@ -84,11 +90,12 @@ def _in_order(found: Mapping[str, float]) -> dict[str, float]:
     return {name: found[name] for name in MEASURES if name in found}
 
 
-def scores_of(estimator: Any, X: Any, bags: Bags | None) -> tuple[Array | None, Array | None]:
-    """Logits (n,) or (n, C) of instances or, of an attention model, (b,) of bags; the other is None."""
+def scores_of(estimator: Any, X: Any, bags: Bags | None) -> dict[str, Any]:
+    """Scores as `measure` takes them: logits of instances and by each member, or of bags by an attention model."""
     if estimator.loss in ATTENTION and bags is not None:
-        return None, estimator._pooled_logits(estimator._instances(X), bags)
-    return estimator.decision_function(X), None
+        return {"logits": None, "bag_logits": estimator._pooled_logits(estimator._instances(X), bags)}
+    members = estimator._member_logits(X)
+    return {"logits": mixed(members, classes=members.dim() == 3).numpy(), "members": members}
 
 
 def known_counts(
@@ -133,12 +140,17 @@ def count_summaries(dist: CountDistribution | CountMixture) -> dict[str, NDArray
 
 
 def _several(
-    estimator: Any, logits: Tensor, y: Array | ClassTable | None, bags: Bags | None, truth: Array | None
+    estimator: Any,
+    logits: Tensor,
+    members: Tensor,
+    y: Array | ClassTable | None,
+    bags: Bags | None,
+    truth: Array | None,
 ) -> dict[str, float]:
     """Measures of several classes: of the labels of bags, of counts, of instances."""
     found: dict[str, float] = {}
     if bags is not None:
-        scores = logits[bags.index]
+        scores = members[:, bags.index]
         if y is not None:
             found |= _likelihood(estimator, scores, y, bags)
         counts, _ = known_counts(estimator, y, bags, truth)
@@ -158,8 +170,9 @@ def _likelihood(estimator: LLPClassifier, logits: Tensor, y: Array | ClassTable,
         rate, _ = count_rates(counts, bags.sizes, None)
     else:
         rate = float(counts.clamp(min=0).minimum(bags.sizes.double()).sum() / bags.sizes.sum())
+    losses = torch.stack([objective(member, stated, bags.offsets) for member in logits])
     return {
-        "log_likelihood": -float(objective(logits, stated, bags.offsets).mean()),
+        "log_likelihood": -float(mixed_losses(losses).mean()),
         "log_likelihood_baseline": -float(losses_without_features(objective, stated, bags, rate).mean()),
     }
 
@@ -168,7 +181,8 @@ def _counts(
     estimator: Any, logits: Tensor, y: Array | ClassTable | None, bags: Bags, truth: Array | None
 ) -> dict[str, float]:
     known, exact = known_counts(estimator, y, bags, truth)
-    expected = CountDistribution(logits, offsets=bags.offsets, bag_effect=estimator.bag_effect_).mean
+    dist = count_distribution(logits, bags.offsets, estimator.bag_effect_)
+    expected = dist.mean
     if known is None:
         if y is None or not isinstance(estimator, LLPClassifier):
             return {}
@@ -178,7 +192,7 @@ def _counts(
     if isinstance(estimator, LLPClassifier) and estimator.noise is not None and truth is None:
         return {"distance_to_observed": float((expected - known).abs().mean())}
     alike = bags.sizes * (known.sum() / bags.sizes.sum())
-    return count_errors(logits, bags.offsets, known, alike, exact=exact, bag_effect=estimator.bag_effect_)
+    return count_errors(dist, known, alike, exact=exact)
 
 
 def _bags(estimator: MILClassifier, scores: Array, y: Any, bags: Bags) -> dict[str, float]:

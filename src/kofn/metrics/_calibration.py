@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from kofn.counts import CountDistribution
+
+LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
 def bag_scores(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> Tensor:
@@ -120,7 +123,7 @@ def count_calibration(
     mask: Tensor | None = None,
     offsets: Tensor | None = None,
     bag_effect: Tensor | float | None = None,
-    levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95),
+    levels: Sequence[float] = LEVELS,
 ) -> CountCalibration:
     """Calibration of the predicted distributions of counts, on bags whose counts are known.
 
@@ -157,14 +160,18 @@ def count_calibration(
     wanted = tuple(float(level) for level in levels)
     if not wanted or not all(0 < level < 1 for level in wanted):
         raise ValueError(f"`levels` must be probabilities between 0 and 1, both excluded; got {list(levels)}.")
-    dist, truth = _with_true_counts(logits, counts, mask, offsets, bag_effect)
+    return calibration_of(*_with_true_counts(logits, counts, mask, offsets, bag_effect), wanted)
+
+
+def calibration_of(dist: Any, truth: Tensor, levels: tuple[float, ...]) -> CountCalibration:
+    """The same of anything that has `cdf` and `log_prob` of counts, such as a mixture of distributions."""
     below, here = dist.cdf(truth - 1), dist.log_prob(truth).exp()
     coverage = []
-    for level in wanted:
+    for level in levels:
         # U runs from `below` over a width of `here`; an impossible count has no width, and lies in no interval.
         start, end = ((edge - below).div(here).clamp(0, 1) for edge in ((1 - level) / 2, (1 + level) / 2))
         coverage.append(float((end - start).mean()))
-    return CountCalibration(wanted, tuple(coverage), below.flatten(), here.flatten())
+    return CountCalibration(levels, tuple(coverage), below.flatten(), here.flatten())
 
 
 def _with_true_counts(

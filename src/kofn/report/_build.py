@@ -7,12 +7,14 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from kofn.bags import Bags
-from kofn.counts import CountDistribution
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._count_errors import LEVEL
+from kofn.estimators._count_mixture import count_distribution
+from kofn.estimators._ensemble import mixed
 from kofn.estimators._measure_names import MEASURES
 from kofn.estimators._measures import count_summaries, known_counts, measure
 from kofn.estimators._mil_classifier import ATTENTION
@@ -78,11 +80,13 @@ def report_of(
         True
     """
     task = _task_of(estimator)
-    scores_of_rows = estimator.decision_function(X)
+    check_is_fitted(estimator)
+    members = estimator._member_logits(X)
+    scores_of_rows = mixed(members, classes=members.dim() == 3).numpy()
     rows = len(scores_of_rows)
     facts = [*facts, *_bootstrap(estimator, X, rows)]
     if isinstance(estimator, LLPClassifier) and len(estimator.classes_) > 2:
-        contents = _several_classes(estimator, scores_of_rows, y, groups, copies, truth)
+        contents = _several_classes(estimator, scores_of_rows, members, y, groups, copies, truth)
         return _report(estimator, task, rows, title, facts, contents)
     labels = _column("y", y, rows)
     positive = None if truth is None else is_positive(_column("truth", truth, rows), estimator.classes_)
@@ -99,8 +103,8 @@ def report_of(
         bags = bags_of(groups, rows, copies)
         if estimator.loss in ATTENTION:  # which scores bags by itself
             bag_logits = cast(MILClassifier, estimator)._pooled_logits(estimator._instances(X), bags)
-        bag_table, counts, label_texts = _bag_table(estimator, task, logits, bags, labels, positive, bag_logits)
-        each, each_before = logits[bags.index], before[bags.index]
+        bag_table, counts, label_texts = _bag_table(estimator, task, members, bags, labels, positive, bag_logits)
+        each, each_before = members[:, bags.index], before[bags.index]
         report["bags"] = bag_table
         report["distributions"] = distributions.some_distributions(
             bag_table.names, bags, each, each_before, counts, estimator.bag_effect_
@@ -121,7 +125,9 @@ def report_of(
         report["binomial"] = _binomial(estimator, logits, unlabeled)
     if task == "pu" and labels is None:
         labels = np.full(rows, estimator.classes_[0])  # no row is labelled
-    measures = measure(estimator, scores_of_rows, y=labels, bags=bags, truth=positive, bag_logits=bag_logits)
+    measures = measure(
+        estimator, scores_of_rows, y=labels, bags=bags, truth=positive, bag_logits=bag_logits, members=members
+    )
     return _report(estimator, task, rows, title, facts, report | {"metrics": metrics_of(measures)})
 
 
@@ -139,20 +145,20 @@ def _report(estimator: Any, task: Task, rows: int, title: str | None, facts: Any
 
 
 def _several_classes(
-    estimator: LLPClassifier, scores: Any, y: Any, groups: Any, copies: Any, truth: Any
+    estimator: LLPClassifier, scores: Any, members: Tensor, y: Any, groups: Any, copies: Any, truth: Any
 ) -> dict[str, Any]:
     """Measures of several classes, a chapter for each, and a confusion matrix."""
     rows, logits = len(scores), torch.from_numpy(scores)
     labels = None if y is None else estimator._labels(y, rows)
     codes = None if truth is None else class_codes(_column("truth", truth, rows), estimator.classes_)
     bags = None if groups is None else bags_of(groups, rows, copies)
-    measures = measure(estimator, scores, y=labels, bags=bags, truth=codes)
+    measures = measure(estimator, scores, y=labels, bags=bags, truth=codes, members=members)
     contents: dict[str, Any] = {"metrics": metrics_of(measures)}
     if codes is not None:
         contents["confusion"] = confusion(codes, logits, estimator.classes_)
     if bags is not None:
         known, _ = known_counts(estimator, labels, bags, codes)
-        contents["parts"] = class_chapters(estimator, logits, bags, known)
+        contents["parts"] = class_chapters(estimator, members, bags, known)
     return contents
 
 
@@ -192,12 +198,10 @@ def _column(name: str, values: Any, rows: int) -> Any:
 
 
 def _bag_table(
-    estimator: Any, task: Task, logits: Tensor, bags: Bags, labels: Any, positive: Any, bag_logits: Any
+    estimator: Any, task: Task, members: Tensor, bags: Bags, labels: Any, positive: Any, bag_logits: Any
 ) -> tuple[BagTable, Tensor | None, list[str] | None]:
     """The table, the exact counts if all are known, and what each bag's label says, in words."""
-    summaries = count_summaries(
-        CountDistribution(logits[bags.index], offsets=bags.offsets, bag_effect=estimator.bag_effect_)
-    )
+    summaries = count_summaries(count_distribution(members[:, bags.index], bags.offsets, estimator.bag_effect_))
     if bag_logits is not None:
         summaries["at_least_one"] = torch.from_numpy(bag_logits).sigmoid().numpy()
     known, exact = known_counts(estimator, labels, bags, positive)

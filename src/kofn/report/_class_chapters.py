@@ -11,7 +11,7 @@ from torch import Tensor
 
 from kofn.bags import Bags
 from kofn.classes import one_vs_rest
-from kofn.counts import CountDistribution
+from kofn.estimators._count_mixture import count_distribution
 from kofn.estimators._measures import count_summaries
 from kofn.learners._problem import start_at
 from kofn.report import _count_distributions as distributions
@@ -46,16 +46,17 @@ def class_chapters(estimator: Any, logits: Tensor, bags: Bags, known: Tensor | N
 
     Args:
         estimator: fitted to several classes.
-        logits: (n, C) of instances.
+        logits: (B, n, C) of instances, by each of B models.
         bags: which instances lie in which bag.
         known: (b, C) float64 known counts, negative where unknown; None if there are none.
     """
     names = [str(name) for name in bags.names]
     before = one_vs_rest(start_at(estimator.rate_).expand(1, -1).contiguous())
+    by_class = one_vs_rest(logits).movedim(1, 0)
     chapters, effect = [], estimator.bag_effect_
-    for code, (name, log_odds) in enumerate(zip(estimator.classes_.tolist(), one_vs_rest(logits), strict=True)):
-        after = log_odds[bags.index]
-        summaries = count_summaries(CountDistribution(after, offsets=bags.offsets, bag_effect=effect))
+    for code, (name, log_odds) in enumerate(zip(estimator.classes_.tolist(), by_class, strict=True)):
+        after = log_odds[:, bags.index]
+        summaries = count_summaries(count_distribution(after, bags.offsets, effect))
         counts = None if known is None else known[:, code]
         complete = None if counts is None or bool((counts < 0).any()) else counts.long()
         table = BagTable(
@@ -67,7 +68,7 @@ def class_chapters(estimator: Any, logits: Tensor, bags: Bags, known: Tensor | N
             summaries["at_least_one"],
             known=None if counts is None else counts.masked_fill(counts < 0, np.nan).numpy(),
         )
-        start = before[code].expand(len(after))
+        start = before[code].expand(after.shape[1])
         chapters.append(
             Report(
                 f"Class {name} against the rest",

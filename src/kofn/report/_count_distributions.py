@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from kofn.bags import Bags
-from kofn.counts import CountDistribution
-from kofn.metrics import count_calibration
+from kofn.estimators._count_mixture import count_distribution
+from kofn.metrics._calibration import calibration_of
 from kofn.report._contents import BagDistribution, Binomial, Calibration, Numbers
 
 LEVELS = tuple(level / 20 for level in range(1, 20))
@@ -18,8 +18,8 @@ MAX_SHOWN = 6  # distributions in a report
 
 
 def calibration(logits: Tensor, counts: Tensor, offsets: Tensor, bag_effect: float) -> Calibration:
-    """Coverage of central intervals, and where the counts fall in their distributions."""
-    seen = count_calibration(logits, counts, offsets=offsets, bag_effect=bag_effect, levels=LEVELS)
+    """Coverage of central intervals, and where the counts fall in their distributions, from (B, m) logits."""
+    seen = calibration_of(count_distribution(logits, offsets, bag_effect), counts, LEVELS)
     return Calibration(seen.levels, seen.coverage, seen.histogram(PIT_BINS), len(counts))
 
 
@@ -31,13 +31,12 @@ def some_distributions(
     Args:
         names: of all bags.
         bags: all bags.
-        after: (m,) logits by bag, float64.
-        before: the same before training, or None.
+        after: (B, m) logits by each of B models, one bag after the other, float64.
+        before: (m,) those before training, or None.
         counts: (b,) known counts, or None.
         bag_effect: of the trained model.
     """
-    dist = CountDistribution(after, offsets=bags.offsets, bag_effect=bag_effect)
-    by = counts.double() if counts is not None else dist.mean
+    by = counts.double() if counts is not None else count_distribution(after, bags.offsets, bag_effect).mean
     order = by.argsort(stable=True)
     steps = torch.linspace(0, len(order) - 1, min(MAX_SHOWN, len(order))).round().long()
     chosen = order[steps].tolist()
@@ -58,15 +57,17 @@ def bag_distribution(
     known = None if counts is None else int(counts[bag])
     return BagDistribution(
         names[bag],
-        count_probabilities(after[part], bag_effect),
+        count_probabilities(after[:, part], bag_effect),
         None if before is None else count_probabilities(before[part]),
         known,
     )
 
 
 def count_probabilities(logits: Tensor, bag_effect: float = 0.0) -> Numbers:
-    """P(S = 0..n) of one bag, (n + 1,)."""
-    probabilities: Numbers = CountDistribution(logits.double(), bag_effect=bag_effect).log_probs().exp().numpy()
+    """P(S = 0..n) of one bag, (n + 1,), from its logits, (n,), or those by each of B models, (B, n)."""
+    each = logits.double().reshape(-1, logits.shape[-1])
+    dist = count_distribution(each, torch.tensor([0, each.shape[1]]), bag_effect)
+    probabilities: Numbers = dist.log_probs().exp().numpy()
     return probabilities
 
 

@@ -138,15 +138,16 @@ def _judge(estimator: Any, table: TrainingTable, problem: Problem, split: Split)
         estimator.fit(**table.arguments(train))
     seconds = time.monotonic() - start
     bags = None if table.metadata.bag_of is None else table.metadata.bags(held)
-    rows, of_bags = scores_of(estimator, table.encoded[held], bags)
+    scores = scores_of(estimator, table.encoded[held], bags)
+    rows = scores["logits"]
     part = problem.take(split[1])
     if rows is None:
-        loss = part.mean(part.objective(torch.as_tensor(of_bags), part.labels, part.bags.offsets))
+        loss = part.mean(part.objective(torch.as_tensor(scores["bag_logits"]), part.labels, part.bags.offsets))
     else:
         logits = torch.full((len(problem.instances), *problem.outputs), torch.nan, dtype=torch.float64)
         logits[torch.from_numpy(held)] = torch.from_numpy(rows)
         loss = part.mean_loss(logits)
-    found = measure(estimator, rows, y=table.y[held], bags=bags, bag_logits=of_bags)
+    found = measure(estimator, **scores, y=table.y[held], bags=bags)
     return {"loss": float(loss)} | found | {"seconds": seconds}
 
 

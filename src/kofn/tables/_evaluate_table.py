@@ -99,8 +99,7 @@ def evaluate_bags(
     table = encode_table(file, model.columns, rows=metadata.rows)
     bags = None if of_rows else metadata.bags()
     counted = {} if bags is None else {"bags": len(bags)}
-    logits, of_bags = scores_of(estimator, table, bags)
-    measures = measure(estimator, logits, y=y, bags=bags, bag_logits=of_bags)
+    measures = measure(estimator, **scores_of(estimator, table, bags), y=y, bags=bags)
     found = {"on": "labels", "rows": metadata.rows} | counted | measures
     return found | ({"selection": selection_sentence(estimator, measures)} if of_rows else {})
 

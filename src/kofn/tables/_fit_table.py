@@ -130,13 +130,12 @@ def _validation(estimator: Any, table: TrainingTable) -> dict[str, Any]:
     rows, logits = _held_out(estimator, table)
     found: dict[str, Any] = {"on": "training data" if rows.all() and logits is None else "held-out data"}
     found["rows"] = int(rows.sum())
-    bags, of_bags = None, None
+    bags = None
     if table.metadata.bag_of is not None:
         bags = table.metadata.bags(rows)
         found["bags"] = len(bags)
-    if logits is None:
-        logits, of_bags = scores_of(estimator, table.encoded[rows], bags)
-    return found | measure(estimator, logits, y=table.y[rows], bags=bags, bag_logits=of_bags)
+    scores = {"logits": logits} if logits is not None else scores_of(estimator, table.encoded[rows], bags)
+    return found | measure(estimator, **scores, y=table.y[rows], bags=bags)
 
 
 def _sensitivity(estimator: Any, table: TrainingTable) -> dict[str, Any]:

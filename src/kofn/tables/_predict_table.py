@@ -129,8 +129,8 @@ def predict_bags(
     bags = metadata.bags()
     names = dict(zip(named, _columns(metadata.bag_names, len(named)), strict=True))
     if attention:
-        _, scores = scores_of(model.estimator, encode_table(file, model.columns, rows=metadata.rows), bags)
-        positive = torch.sigmoid(torch.as_tensor(scores)).numpy()
+        scores = scores_of(model.estimator, encode_table(file, model.columns, rows=metadata.rows), bags)
+        positive = torch.sigmoid(torch.as_tensor(scores["bag_logits"])).numpy()
         return write_table(output, [names | {"size": metadata.sizes, "at_least_one": positive}])
     logits = torch.cat([part for part, _ in model.member_scores(file)], 1)[:, bags.index]
     by_class = one_vs_rest(logits).movedim(1, 0) if logits.dim() == 3 else logits.unsqueeze(0)
