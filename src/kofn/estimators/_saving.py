@@ -140,7 +140,7 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
         require_shape("mixture_interval", interval or [], [NUMBER])
         estimator.mixture_interval_ = None if interval is None else (interval[0], interval[1])
     effect, error = facts["bag_effect"]
-    if effect or error is not None:
+    if hasattr(kind, "bag_effect_error_"):  # label proportions may have one
         estimator.bag_effect_, estimator.bag_effect_error_ = float(effect), error
     estimator.held_out_ = np.array(facts["held_out"], dtype=np.int64)
     estimator.held_out_logits_ = None
