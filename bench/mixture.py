@@ -93,34 +93,28 @@ def best_bin(positive: Array, unlabeled: Array, *, delta: float = 0.1, gamma: fl
 
 
 def of_pulearn(cell: Cell) -> dict[str, Any]:
-    """Estimates by matching histograms, with its default learner or LightGBM, and by its Elkan-Noto classifier."""
+    """Its estimators of the prior that learn, with its default learner or LightGBM, and its Elkan-Noto classifier."""
     from lightgbm import LGBMClassifier
     from pulearn import ElkanotoPuClassifier
-    from pulearn.priors import HistogramMatchPriorEstimator
+    from pulearn.priors import HistogramMatchPriorEstimator, ScarEMPriorEstimator
     from sklearn.linear_model import LogisticRegression
 
     x, labels = scaled(cell)
+    linear = LogisticRegression(max_iter=300)
     trees = LGBMClassifier(n_estimators=100, num_leaves=15, verbose=-1, n_jobs=1)
+    tried = {
+        "pulearn histogram": HistogramMatchPriorEstimator(linear),
+        "pulearn histogram, trees": HistogramMatchPriorEstimator(trees),
+        "pulearn SCAR-EM": ScarEMPriorEstimator(linear),
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        histogram = HistogramMatchPriorEstimator(LogisticRegression(max_iter=300)).estimate(x, labels).pi
-        by_trees = HistogramMatchPriorEstimator(trees).estimate(x, labels).pi
+        priors = {name: each.estimate(x, labels).pi for name, each in tried.items()}
         # It divides probabilities by the chance c of a positive to be labelled; the prior is the share labelled / c.
-        chance = ElkanotoPuClassifier(trees, random_state=cell.seed).fit(x, labels).c
-    priors = {"histogram": histogram, "histogram, trees": by_trees, "Elkan-Noto, trees": labels.mean() / chance}
-    return {"estimates": {f"pulearn {name}": among_unlabeled(prior, labels) for name, prior in priors.items()}}
-
-
-def of_pulearn_em(cell: Cell) -> dict[str, Any]:
-    """The estimate by EM, with its default learner."""
-    from pulearn.priors import ScarEMPriorEstimator
-    from sklearn.linear_model import LogisticRegression
-
-    x, labels = scaled(cell)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        prior = ScarEMPriorEstimator(LogisticRegression(max_iter=300)).estimate(x, labels).pi
-    return {"estimates": {"pulearn SCAR-EM": among_unlabeled(prior, labels)}}
+        priors["pulearn Elkan-Noto, trees"] = (
+            labels.mean() / ElkanotoPuClassifier(trees, random_state=cell.seed).fit(x, labels).c
+        )
+    return {"estimates": {name: among_unlabeled(prior, labels) for name, prior in priors.items()}}
 
 
 def scaled(cell: Cell) -> tuple[Array, Array]:
@@ -186,7 +180,6 @@ def of_kofn(cell: Cell) -> dict[str, Any]:
 RUNS: dict[str, Callable[[Cell], dict[str, Any]]] = {
     "kofn": of_kofn,
     "pulearn": of_pulearn,
-    "pulearn-em": of_pulearn_em,
 }
 
 

@@ -43,7 +43,7 @@ class MixtureEstimate:
 
 
 def estimate_mixture(positive_scores: Any, unlabeled_scores: Any, *, level: float = 0.9) -> MixtureEstimate:
-    r"""Estimate the share of positives among unlabelled instances, and an interval, by maximum likelihood.
+    """Estimate the share of positives among unlabelled instances, and an interval, by maximum likelihood.
 
     Of n_P labelled and n_U unlabelled instances, whose scores have densities f_P and f_U, the odds of being labelled
     are n_P f_P / (n_U f_U). The unlabelled ones are positive with probability P(positive | score) = mixture f_P / f_U.
@@ -51,7 +51,7 @@ def estimate_mixture(positive_scores: Any, unlabeled_scores: Any, *, level: floa
 
         odds(labelled | score) = (n_P / n_U) / mixture * P(positive | score)
 
-    rises with the score and levels off where all are positive: the height of this plateau is the mixture. With
+    rises with the score and levels off where all are positive; the height of this plateau gives the mixture. With
     P(positive | score) = sigmoid(a + b score), b > 0, there are three parameters, fitted by maximum likelihood. The
     interval has all mixtures whose profile likelihood is near enough to the maximum (chi-squared, one degree of
     freedom).
