@@ -80,7 +80,7 @@ def measure(guess: float, seed: int, *, steps: int = STEPS) -> list[float]:
     models = [train(positive, unlabelled, guess, match, steps, seed) for match in ("distribution", "expectation")]
     with torch.no_grad():
         known, x, by_mean = models[0](fresh_positive), models[0](fresh), models[1](fresh)
-        loss = kofn.losses.pu_loss(known, x.reshape(-1, BAG), guess)
+        loss = kofn.losses.pu_loss(known, x.reshape(-1, BAG), guess) / BAG
     log_loss, log_loss_there = (float(binary_cross_entropy_with_logits(x, labels)) for labels in (truth, other))
     right, right_by_mean = (metrics.accuracy(truth, scores) for scores in (x, by_mean))
     called = float((x > 0).float().mean())
@@ -94,12 +94,12 @@ def draw(table: NDArray[np.float64], error: NDArray[np.float64]) -> None:
         (upper, 0, BLUE, "accuracy"), (upper, 6, PINK, "accuracy, by mean"),
         (upper, 1, ORANGE, "share called positive"), (upper, 4, GREEN, "bound, from data alone"),
         (lower, 2, BLUE, "if 0.6 are positive"), (lower, 5, ORANGE, "if 0.4 are: same data"),
-        (lower, 3, GREEN, "the loss itself, held out"),
+        (lower, 3, GREEN, "the loss itself, of an instance"),
     ):  # fmt: skip
         panel.errorbar(GUESSES, table[:, column], error[:, column], color=colour, marker="o", ms=4, label=name, lw=1.4)
     upper.axvline(MIXTURE, ymin=0.36, color=INK, ls=":", lw=1)
     upper.set(xlabel="assumed mixture", title="when the guess is off", ylim=(0, 1.02))
-    lower.set(xlabel="assumed mixture", title="log loss in two worlds", ylim=(0, 1.7))
+    lower.set(xlabel="assumed mixture", title="log loss in two worlds", ylim=(0, 2.7))
     upper.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0.36, 0))
     lower.legend(fontsize=8, loc="upper center")
     save(figure, "pu_unknown_prior")
