@@ -96,6 +96,15 @@ def _mean(p: Array, there: Any, voters: Any) -> float:
     return float(np.average(p[there], weights=voters[there]))
 
 
+def _rounded(value: Any) -> Any:
+    """Floats to six digits, so that a record of hundreds of elections stays small."""
+    if isinstance(value, dict):
+        return {name: _rounded(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
 def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """Coverage and width over elections and groups; errors are those of a mean over independent elections."""
     groups = [run["age"] for run in runs]
@@ -153,7 +162,7 @@ def main() -> None:
             seed = first + number
             if number >= elections or options.only not in name or (name, seed) in there:
                 continue
-            entry = {"design": name, "seed": seed} | run(seed, boxes, factor)
+            entry = {"design": name, "seed": seed} | _rounded(run(seed, boxes, factor))
             done.append(entry)
             with lines.open("a") as stream:
                 stream.write(json.dumps(entry) + "\n")
