@@ -64,7 +64,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.filterwarnings("ignore:this fit is no better")  # after two epochs
-@pytest.mark.filterwarnings("ignore:the distributions of counts are too narrow")  # the proportions of bags are drawn wide
+@pytest.mark.filterwarnings(
+    "ignore:the distributions of counts are too narrow"
+)  # the proportions of bags are drawn wide
 @pytest.mark.parametrize(
     ("run", "names"),
     [

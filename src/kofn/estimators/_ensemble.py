@@ -40,6 +40,9 @@ class Ensemble:
 
         where q is the quantile of Student's t distribution with B - 1 degrees of freedom.
 
+        On simulated votes 90 % intervals of `kofn.Linear` hold the truth 90 % of the time. Those of trees are much too
+        narrow: boosting that is stopped early is biased towards the base rate, in all members alike.
+
         Args:
             X: (n, ...) instances.
             level: a probability, above 0 and below 1.
