@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -164,3 +165,18 @@ def test_inside_autocast() -> None:
         inside = kofn.log_count_prob(x, 60), kofn.log_count_distribution(x)
     for a, b in zip(inside, expected, strict=True):
         assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+def test_a_retained_graph_gives_a_gradient_of_its_own_each_time(reduction: Any) -> None:
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    loss = kofn.count_loss(x, kofn.Exactly(torch.tensor([1, 2, 3])), reduction=reduction)
+    ones = torch.ones_like(loss)
+    (first,) = torch.autograd.grad(loss, x, ones, retain_graph=True)
+    kept = first.clone()
+    first.zero_()  # as an optimizer's zero_grad would
+    (second,) = torch.autograd.grad(loss, x, 2 * ones, retain_graph=True)
+    torch.testing.assert_close(second, 2 * kept)
+    for times in (1, 2, 3):
+        loss.backward(ones, retain_graph=True)
+        torch.testing.assert_close(x.grad, times * kept)

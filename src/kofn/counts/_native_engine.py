@@ -100,11 +100,15 @@ class _LogInterval(torch.autograd.Function):
             value = _torch_engine.log_interval(logits, *event)
             (by_logits,) = torch.autograd.grad(value, logits, grad, create_graph=True)
             return by_logits, None
+        if slope is None:
+            _, slope = _native_library.interval(*ctx.saved_tensors, *event, slope=True)
+        # The slope is handed over, not copied: a second pass through a graph that was retained asks the core again.
+        ctx.known = event, None
         offsets, _, _, weight = event
-        if weight is not None:
-            return slope * grad, None
+        if weight is not None:  # most often the loss itself goes backward, with the gradient 1
+            return slope if grad.item() == 1.0 else slope.mul_(grad), None
         if offsets is None:
-            return slope * grad.unsqueeze(-1), None
+            return slope.mul_(grad.unsqueeze(-1)), None
         return _native_library.scale(slope, offsets, _plain(grad)), None
 
 
