@@ -101,7 +101,8 @@ class _LogInterval(torch.autograd.Function):
             (by_logits,) = torch.autograd.grad(value, logits, grad, create_graph=True)
             return by_logits, None
         if slope is None:
-            _, slope = _native_library.interval(*ctx.saved_tensors, *event, slope=True)
+            (logits,) = ctx.saved_tensors
+            _, slope = _native_library.interval(logits, *event, slope=True)
         # The slope is handed over, not copied: a second pass through a graph that was retained asks the core again.
         ctx.known = event, None
         offsets, _, _, weight = event

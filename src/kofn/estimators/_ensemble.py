@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from torch.nn.functional import logsigmoid
 from kofn.bags import Bags
 from kofn.classes import one_vs_rest
 from kofn.counts import CountDistribution
+from kofn.estimators._fit_warning import FitWarning
 from kofn.estimators._row_labels import bags_of
 from kofn.learners import Fitted
+from kofn.learners._linear import FittedLinear
 
 
 class Ensemble:
@@ -85,11 +88,19 @@ class Ensemble:
         return low * sizes, high * sizes
 
     def _require_members(self) -> None:
-        """Require fits to resampled bags, without which there are no intervals."""
+        """Require fits to resampled bags, without which there are no intervals, and warn where they hold too little."""
         if not self.members_:
             raise ValueError(
                 "`bootstrap` must be a number of fits, such as 50, for a model to have intervals; this model was "
                 "fitted without. Fit it again with `bootstrap`."
+            )
+        if not isinstance(self.fitted_, FittedLinear):
+            warnings.warn(
+                "these intervals are a lower bound of the doubt: every fit of trees or of a network that stops early "
+                "errs towards the base rate in the same way. On simulated votes 90 % intervals of trees held 35 % of "
+                "the truths, those of a linear model 90 %. Where intervals matter, use the linear learner.",
+                FitWarning,
+                stacklevel=3,
             )
 
     def _marginal(self, logits: Tensor) -> Tensor:
