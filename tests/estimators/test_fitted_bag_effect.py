@@ -120,7 +120,15 @@ def test_with_a_bootstrap(shifted: kofn.LLPClassifier) -> None:
     low, high = model.predict_interval(X)
     probability = model.predict_proba(X)[:, 1]
     assert bool(((low <= probability) & (probability <= high)).all())
-    np.testing.assert_allclose(model.predict_bag_proba(X, groups).sum(1), 1, rtol=1e-7)
+    table = model.predict_bag_proba(X, groups)
+    np.testing.assert_allclose(table.sum(1), 1, rtol=1e-7)
+    (mixture,), _ = model._count_distributions(X, groups, None)
+    np.testing.assert_allclose(mixture.log_prob_between(3, 10).exp(), table[:, 3:11].sum(1), rtol=1e-7)
+    np.testing.assert_allclose(mixture.cdf(5), table[:, :6].sum(1), rtol=1e-7)
+    ends = [end.numpy() for end in mixture.interval(0.9)]
+    for j, row in enumerate(table):
+        assert ends[0][j] == (row.cumsum() <= 0.05).sum()
+        assert ends[1][j] == row.nonzero()[0][-1] - (row[: row.nonzero()[0][-1] + 1][::-1].cumsum() <= 0.05).sum()
 
 
 def test_several_classes_have_it_in_their_marginals() -> None:

@@ -47,14 +47,29 @@ def quantile(engine: Engine, logits: Tensor, layout: Layout, q: Tensor | float) 
 
 def interval(engine: Engine, logits: Tensor, layout: Layout, level: float) -> tuple[Tensor, Tensor]:
     """The largest low with P(S < low) <= (1 - level) / 2, and the smallest high with P(S > high) at most that."""
-    if not 0 < level < 1:
-        raise ValueError(f"`level` must be a probability above 0 and below 1; got {level}. 90 % is 0.9.")
+    log_tail = _log_tail(level)
     _require_no_nan(logits)
-    # Never above a half, where the two ends would pass each other.
-    log_tail = min(math.log((1 - level) / 2) + _EQUAL, math.log(0.5) - _EQUAL)
+    if isinstance(engine, ShiftedEngine):  # which has a table of all counts anyway
+        return interval_of_table(engine.log_probs(logits, layout.offsets), layout.of_counts(), level)
     tail = torch.full(layout.shape, log_tail, dtype=torch.float64, device=layout.device)
     low = _largest_below(engine, logits, layout, tail)
     return low, layout.sizes - _largest_below(engine, layout.present(-logits, -torch.inf), layout, tail)
+
+
+def interval_of_table(log_probs: Tensor, counts: Layout, level: float) -> tuple[Tensor, Tensor]:
+    """The same from the log-probabilities of all counts, laid out as `counts`."""
+    rows, log_tail = counts.to_rows(log_probs, -torch.inf), _log_tail(level)
+    low = (rows.logcumsumexp(-1) <= log_tail).sum(-1)
+    # From above: what lies past a bag's size has no probability, and is left out first.
+    high = rows.shape[-1] - 1 - (rows.flip(-1).logcumsumexp(-1) <= log_tail).sum(-1)
+    return low, high
+
+
+def _log_tail(level: float) -> float:
+    """The logarithm of what lies outside on either side; never above 1/2, where the two ends would pass each other."""
+    if not 0 < level < 1:
+        raise ValueError(f"`level` must be a probability above 0 and below 1; got {level}. 90 % is 0.9.")
+    return min(math.log((1 - level) / 2) + _EQUAL, math.log(0.5) - _EQUAL)
 
 
 def _largest_below(engine: Engine, logits: Tensor, layout: Layout, log_tail: Tensor) -> Tensor:

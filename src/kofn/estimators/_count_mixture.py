@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from kofn.counts import CountDistribution
+from kofn.counts._search import interval_of_table
 
 
 class CountMixture:
@@ -34,6 +36,7 @@ class CountMixture:
     def __init__(self, members: Sequence[CountDistribution]) -> None:
         self.members = members
         self.sizes, self.count_layout = members[0].sizes, members[0].count_layout
+        self._tables = members[0].bag_effect is not None  # for which any interval of counts takes a table of all
 
     @property
     def mean(self) -> Tensor:
@@ -46,10 +49,24 @@ class CountMixture:
 
     def log_prob_between(self, low: Tensor | int | None, high: Tensor | int | None) -> Tensor:
         """log P(low <= S <= high), (b,)."""
+        if self._tables:
+            place, spread = self.count_layout.place(), self.count_layout.spread
+            ends = (
+                torch.as_tensor(end).expand(self.sizes.shape)
+                for end in (0 if low is None else low, self.sizes if high is None else high)
+            )
+            first, last = (spread(end) for end in ends)
+            return self.count_layout.logsumexp(
+                self._log_probs.masked_fill((place < first) | (place > last), -torch.inf)
+            )
         return self._mixed(lambda dist: dist.log_prob_between(low, high))
 
     def log_probs(self) -> Tensor:
         """log P(S = s) for every s of each bag, laid out as those of `CountDistribution`."""
+        return self._log_probs
+
+    @cached_property
+    def _log_probs(self) -> Tensor:
         return self._mixed(lambda dist: dist.log_probs())
 
     def cdf(self, counts: Tensor | int) -> Tensor:
@@ -65,6 +82,8 @@ class CountMixture:
 
     def interval(self, level: float) -> tuple[Tensor, Tensor]:
         """The central interval that holds the count with probability `level` or more, as `CountDistribution` has it."""
+        if self._tables:
+            return interval_of_table(self._log_probs, self.count_layout, level)
         each = [dist.interval(level) for dist in self.members]
         lows, highs = (torch.stack(ends) for ends in zip(*each, strict=True))
         log_tail = min(math.log((1 - level) / 2), math.log(0.5)) + 1e-9
