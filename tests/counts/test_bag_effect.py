@@ -173,6 +173,11 @@ def test_certain_instances_impossible_counts_and_nan() -> None:
     (slope,) = torch.autograd.grad(value[:2].sum(), x)
     assert bool((slope[1] == 0).all())
     assert bool(slope[:2].isfinite().all())
+    possible = CountDistribution(torch.zeros(2, 3, dtype=torch.float64), bag_effect=1.0)
+    values, slopes = possible.log_prob_and_slope(torch.tensor([1, 4]))
+    assert values.isfinite().tolist() == [True, False]
+    assert bool((slopes[0] != 0).all())
+    assert bool((slopes[1] == 0).all())
     assert CountDistribution(x[1].detach(), bag_effect=1.0).log_prob_between(3, None) == -inf
 
 

@@ -47,7 +47,8 @@ class ShiftedEngine:
             engine = engine_for(x)
             value, slope = engine.log_interval_slope(x, offsets, low, None)
             shift, more, _ = engine.log_shift_slopes(x, offsets, low, self.sigma)
-            value, slope = _add(value, shift), slope + more
+            impossible = self.layout.spread(value == -torch.inf)
+            value, slope = _add(value, shift), slope + more.masked_fill(impossible, 0.0)
         else:
             with torch.enable_grad():
                 x = x.requires_grad_()
