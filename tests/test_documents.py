@@ -97,6 +97,7 @@ def test_commands_of_the_paper_are_understood(monkeypatch: pytest.MonkeyPatch) -
         return []
 
     monkeypatch.setattr("paper.__main__.reproduce", noted)
+    monkeypatch.setattr("paper.__main__.rerun", lambda *_, **__: [])
     for page in PAGES:
         for words in commands(page, "python -m paper"):
             result = CliRunner().invoke(paper_app, words)

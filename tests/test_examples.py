@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow  # they train models
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
+@pytest.mark.filterwarnings("ignore:the distributions of counts are too narrow")
 def test_counts_teach_nearly_what_votes_do_and_soft_labels_do_not() -> None:
     table = llp_dataframe.measure(0)
     loss = table["log loss"]

@@ -115,9 +115,10 @@ def warn_if_narrow(problem: Problem, fitted: Fitted) -> None:
     (coverage,) = count_calibration(x, held.labels, offsets=held.bags.offsets, levels=[LEVEL]).coverage
     if coverage + 3 * math.sqrt(LEVEL * (1 - LEVEL) / len(held.bags)) < LEVEL:
         warnings.warn(
-            f"the distributions of counts are too narrow: {LEVEL:.0%} intervals hold the counts of {coverage:.0%} of "
-            f"{len(held.bags)} held-out bags. Bags differ by more than their instances explain. With bag_effect='fit' "
-            f"(kofn fit llp --bag-effect fit) this is learned too.",
+            f"the distributions of counts are too narrow: {100 * LEVEL:g} % intervals hold the counts of "
+            f"{100 * coverage:.0f} % of {len(held.bags)} held-out bags. Bags differ by more than this model explains: "
+            f"their instances have something in common, or the model is too sure. With bag_effect='fit' (kofn fit llp "
+            f"--bag-effect fit) the difference is learned, and the intervals are as wide as they should be.",
             FitWarning,
             stacklevel=5,
         )
