@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import table_data
-from typer.testing import CliRunner, Result
+from cli_calls import fine, kofn
 
 import kofn as library
-from kofn.cli import app
 from kofn.cli._learner_options import NAMES, options_of
 from kofn.estimators import LLPClassifier, MILClassifier
 from kofn.tables import TableModel
@@ -26,16 +25,6 @@ QUICK = {
     "network": NETWORK,
 }
 STEPS = {"trees": 10, "linear": 3, "network": 3}  # of linear the penalties 1, 0.3 and 0.1
-
-
-def kofn(*args: object) -> Result:
-    return CliRunner().invoke(app, [str(arg) for arg in args])
-
-
-def fine(*args: object) -> str:
-    result = kofn(*args)
-    assert result.exit_code == 0, result.output + repr(result.exception)
-    return result.stdout
 
 
 @pytest.fixture(scope="module")

@@ -8,19 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import table_data
-from typer.testing import CliRunner, Result
-
-from kofn.cli import app
-
-
-def kofn(*args: object) -> Result:
-    return CliRunner().invoke(app, [str(arg) for arg in args])
-
-
-def fine(*args: object) -> str:
-    result = kofn(*args)
-    assert result.exit_code == 0, result.output + repr(result.exception)
-    return result.stdout
+from cli_calls import fine, kofn
 
 
 @pytest.fixture(scope="module")

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from cli_calls import fine
 
-from kofn.cli import app
 from kofn.tables import TableModel, write_table
 
 SHARE = 0.4  # of the unlabelled
 TALK = "some positives look like no negative"
-
-
-def fine(*words: Any) -> str:
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    assert result.exit_code == 0, result.output
-    return str(result.stdout)
 
 
 @pytest.fixture(scope="module")
