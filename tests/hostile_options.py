@@ -142,7 +142,7 @@ BAD: list[str | list[str]] = [
     f"{NETWORK} --set start=0",
     f"{NETWORK} --set standardise=perhaps",
     f"{NETWORK} --set module=resnet",
-    f"{NETWORK} --set checkpoint=/tmp/c",
+    f"{NETWORK} --set checkpoint=fits",
     f"{NETWORK} --resume",
     f"{LINEAR} --set l2=-1",
     f"{LINEAR} --set l2=1e300",

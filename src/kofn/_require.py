@@ -78,6 +78,12 @@ def fraction(name: str, value: object) -> float:
     return float(value)
 
 
+def level(name: str, value: float) -> None:
+    """Require the probability that an interval is to hold."""
+    if not 0 < value < 1:
+        raise ValueError(f"`{name}` must be a probability above 0 and below 1; got {value}. 90 % is 0.9.")
+
+
 LARGEST_INT = 2**31 - 1  # that C++ below LightGBM and torch takes everywhere
 
 

@@ -261,7 +261,7 @@ def test_several_classes_have_it_in_their_marginals() -> None:
 )
 def test_an_effect_is_a_standard_deviation(value: object, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        CountDistribution(torch.zeros(2, 4), bag_effect=value)  # type: ignore[arg-type]
+        CountDistribution(torch.zeros(2, 4), bag_effect=value)  # type: ignore[arg-type]  # what is wrong is the point
 
 
 @pytest.mark.slow

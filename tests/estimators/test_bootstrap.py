@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from kofn.counts import CountDistribution
 from kofn.estimators import FitWarning
 from kofn.estimators._count_mixture import CountMixture
 from kofn.estimators._ensemble import mean_intervals
+from kofn.learners._network import FittedNetwork
 from kofn.learners._resamples import resample
 
 pytestmark = UNLEARNT
@@ -231,7 +232,8 @@ def test_attention_images_and_pu() -> None:
     attention = kofn.MILClassifier(short_network(hidden=(4,)), loss="attention", bootstrap=3, random_state=0)
     attention.fit(TASK.X, TASK.any, groups=TASK.groups)
     bags = Bags.from_ids(TASK.groups)
-    each = np.stack([member.bag_logits(TASK.X.astype(np.float32), bags) for member in attention.members_])  # type: ignore[attr-defined]
+    members = [cast(FittedNetwork, member) for member in attention.members_]
+    each = np.stack([member.bag_logits(TASK.X.astype(np.float32), bags) for member in members])
     np.testing.assert_allclose(attention.predict_bag_proba(TASK.X, TASK.groups)[:, 1], expit(each).mean(0), rtol=1e-6)
     images = np.random.default_rng(0).normal(size=(160, 1, 3, 3)).astype(np.float32)
 

@@ -275,7 +275,7 @@ def test_strength_of_columns() -> None:
 def test_errors_name_the_argument(data: Arrays, llp: Any) -> None:
     X, truth, groups, counts = data
     with pytest.raises(TypeError, match="`estimator` must be"):
-        report_of(object(), X)  # type: ignore[arg-type]
+        report_of(object(), X)  # type: ignore[arg-type]  # what is wrong is the point
     for name in ("truth", "images", "table"):
         with pytest.raises(ValueError, match=f"`{name}` must have one entry for each of the {len(X)} rows"):
             report_of(llp, X, counts, groups, **{name: truth[:3]})

@@ -286,7 +286,7 @@ class CountDistribution:
         interval. Bags are searched as in `quantile`.
 
         Args:
-            level: a probability, above 0 and below 1.
+            level: a probability, above 0 and below 1. Any other is a ValueError, as is a NaN among the logits.
 
         Returns:
             low and high, int64, of `shape`; both are possible counts and belong to the interval.
@@ -299,7 +299,7 @@ class CountDistribution:
         return _search.interval(self._engine, self._x.detach().double(), self.instance_layout, level)
 
     def sample(self, shape: Sequence[int] = (), *, generator: torch.Generator | None = None) -> Tensor:
-        """Counts drawn at random, int64, of the shape of the draws and then of the bags: labels are drawn and added up.
+        """Counts drawn at random, int64, (*shape, *self.shape): sums of labels, by `generator` or torch's own numbers.
 
         Examples:
             >>> import torch, kofn

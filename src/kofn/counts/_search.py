@@ -6,8 +6,6 @@ distribution is the lower end of its mirror image, because n - S is the count of
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -15,18 +13,14 @@ from kofn import _require
 from kofn.counts._engines import Engine
 from kofn.counts._layout import Layout
 from kofn.counts._shifted_engine import ShiftedEngine
+from kofn.counts._table import EQUAL, interval_of_table, log_tail_of, mode_of_table
 from kofn.counts._window import radius
-
-_EQUAL = 1e-9  # logarithms of probabilities nearer than this are of equal ones, such as 5/16 and its sum of four terms
 
 
 def mode(engine: Engine, logits: Tensor, layout: Layout) -> Tensor:
     """The most probable count, of logits in float64 with -inf for absent instances; of equal ones the largest."""
     if isinstance(engine, ShiftedEngine):  # a shift may make both ends likelier than all between
-        counts = layout.of_counts()
-        log_probs = engine.log_probs(logits, layout.offsets)
-        best = log_probs >= counts.spread(counts.max(log_probs)) - 1e-12
-        return counts.max(torch.where(best, counts.place().double(), -1.0)).clamp(min=0).long()
+        return mode_of_table(engine.log_probs(logits, layout.offsets), layout.of_counts())
     # A mode differs from the mean by less than 1 (Darroch, 1964), so it is one of the two counts beside the mean.
     below = layout.sum(torch.sigmoid(logits)).nan_to_num(0.0).floor().long()
     here, next_ = (engine.log_interval(logits, layout.offsets, count, None) for count in (below, below + 1))
@@ -39,37 +33,21 @@ def quantile(engine: Engine, logits: Tensor, layout: Layout, q: Tensor | float) 
     _require_no_nan(logits)
     upper = probability > 0.5
     # In the lower half k is the largest with P(S < k) < q; in the upper one the smallest with P(S > k) <= 1 - q.
-    tail = torch.where(upper, torch.log1p(-probability) + _EQUAL, probability.log() - _EQUAL)
+    tail = torch.where(upper, torch.log1p(-probability) + EQUAL, probability.log() - EQUAL)
     mirrored = torch.where(layout.spread(upper), -logits, logits)
     k = _largest_below(engine, layout.present(mirrored, -torch.inf), layout, tail)
     return torch.where(upper, layout.sizes - k, k)
 
 
 def interval(engine: Engine, logits: Tensor, layout: Layout, level: float) -> tuple[Tensor, Tensor]:
-    """The largest low with P(S < low) <= (1 - level) / 2, and the smallest high with P(S > high) at most that."""
-    log_tail = _log_tail(level)
+    """The central interval of `_table.interval_of_table`, of logits in float64 with -inf for absent instances."""
+    log_tail = log_tail_of(level)
     _require_no_nan(logits)
     if isinstance(engine, ShiftedEngine):  # which has a table of all counts anyway
         return interval_of_table(engine.log_probs(logits, layout.offsets), layout.of_counts(), level)
     tail = torch.full(layout.shape, log_tail, dtype=torch.float64, device=layout.device)
     low = _largest_below(engine, logits, layout, tail)
     return low, layout.sizes - _largest_below(engine, layout.present(-logits, -torch.inf), layout, tail)
-
-
-def interval_of_table(log_probs: Tensor, counts: Layout, level: float) -> tuple[Tensor, Tensor]:
-    """The same from the log-probabilities of all counts, laid out as `counts`."""
-    rows, log_tail = counts.to_rows(log_probs, -torch.inf), _log_tail(level)
-    low = (rows.logcumsumexp(-1) <= log_tail).sum(-1)
-    # From above: what lies past a bag's size has no probability, and is left out first.
-    high = rows.shape[-1] - 1 - (rows.flip(-1).logcumsumexp(-1) <= log_tail).sum(-1)
-    return low, high
-
-
-def _log_tail(level: float) -> float:
-    """The logarithm of what lies outside on either side; never above 1/2, where the two ends would pass each other."""
-    if not 0 < level < 1:
-        raise ValueError(f"`level` must be a probability above 0 and below 1; got {level}. 90 % is 0.9.")
-    return min(math.log((1 - level) / 2) + _EQUAL, math.log(0.5) - _EQUAL)
 
 
 def _largest_below(engine: Engine, logits: Tensor, layout: Layout, log_tail: Tensor) -> Tensor:

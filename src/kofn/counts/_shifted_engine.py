@@ -10,6 +10,7 @@ from torch import Tensor
 from kofn.counts._bag_effect import log_shifts
 from kofn.counts._engines import engine_for
 from kofn.counts._layout import Layout
+from kofn.counts._table import only_between
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +34,8 @@ class ShiftedEngine:
             alone = engine.log_interval(x, offsets, low, None)
             value = _add(alone, engine.log_shift(x.detach() if self.fixed else x, self.layout, low, self.sigma))
         else:
-            table, counts = self.log_probs(x, offsets), self.layout.of_counts()
-            inside = (counts.place() >= counts.spread(low)) & (counts.place() <= counts.spread(high))
-            value = counts.logsumexp(table.masked_fill(~inside, -torch.inf))
+            counts = self.layout.of_counts()
+            value = counts.logsumexp(only_between(self.log_probs(x, offsets), counts, low, high))
         value = value.to(logits.dtype)
         return value if weight is None else value.sum() * weight
 
@@ -68,11 +68,10 @@ class ShiftedEngine:
         # P(y_i = 1 | S in A) = sum_s P(S = s | S in A) P(y_i = 1 | S = s), and P(y_i = 1 | S = s) - p_i is the slope of
         # log P(S = s) of independent labels.
         counts, grad = self.layout.of_counts(), torch.is_grad_enabled() and logits.requires_grad
-        inside = (counts.place() >= counts.spread(low)) & (counts.place() <= counts.spread(high))
         with torch.enable_grad():
             x = logits.double() if grad else logits.detach().double().requires_grad_()
             alone = engine.log_probs(x, offsets)
-            table = _add(alone, self._log_shifts(x)).masked_fill(~inside, -torch.inf)
+            table = only_between(_add(alone, self._log_shifts(x)), counts, low, high)
             total = counts.logsumexp(table)
             weight = (table - counts.spread(total.masked_fill(total == -torch.inf, 0.0))).exp()
             (slope,) = torch.autograd.grad(alone, x, weight, create_graph=grad)

@@ -63,7 +63,6 @@ def fit_with_bag_effect(
     Returns:
         The problem that the learner was fitted to at last, what it became, and the estimate.
     """
-    with_bag_effect(problem, 0.0)  # a loss that has none is refused before anything is fitted
     fitted = learner.fit(problem, seed=seed, progress=progress)
     found = estimate_bag_effect(problem, fitted)
     if found.sigma:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from kofn.counts import CountDistribution
-from kofn.counts._search import interval_of_table
+from kofn.counts._table import interval_of_table, log_tail_of, mode_of_table, only_between
 
 
 class CountMixture:
@@ -50,15 +50,11 @@ class CountMixture:
     def log_prob_between(self, low: Tensor | int | None, high: Tensor | int | None) -> Tensor:
         """log P(low <= S <= high), (b,)."""
         if self._tables:
-            place, spread = self.count_layout.place(), self.count_layout.spread
-            ends = (
+            first, last = (
                 torch.as_tensor(end).expand(self.sizes.shape)
                 for end in (0 if low is None else low, self.sizes if high is None else high)
             )
-            first, last = (spread(end) for end in ends)
-            return self.count_layout.logsumexp(
-                self._log_probs.masked_fill((place < first) | (place > last), -torch.inf)
-            )
+            return self.count_layout.logsumexp(only_between(self._log_probs, self.count_layout, first, last))
         return self._mixed(lambda dist: dist.log_prob_between(low, high))
 
     def log_probs(self) -> Tensor:
@@ -76,9 +72,7 @@ class CountMixture:
     @property
     def mode(self) -> Tensor:
         """The most probable count of each bag, int64; of several that are equal up to rounding the largest."""
-        layout, log_probs = self.count_layout, self.log_probs()
-        most = log_probs >= layout.spread(layout.max(log_probs)) - 1e-12
-        return layout.max(torch.where(most, layout.place().double(), -1.0)).long()
+        return mode_of_table(self._log_probs, self.count_layout)
 
     def interval(self, level: float) -> tuple[Tensor, Tensor]:
         """The central interval that holds the count with probability `level` or more, as `CountDistribution` has it."""
@@ -86,7 +80,7 @@ class CountMixture:
             return interval_of_table(self._log_probs, self.count_layout, level)
         each = [dist.interval(level) for dist in self.members]
         lows, highs = (torch.stack(ends) for ends in zip(*each, strict=True))
-        log_tail = min(math.log((1 - level) / 2), math.log(0.5)) + 1e-9
+        log_tail = log_tail_of(level)
         # What all members leave outside, the mixture leaves outside, and what all hold it holds: both ends of its
         # interval lie between those of the members.
         low = _last(lows.amin(0), lows.amax(0), lambda k: self.log_prob_between(None, k - 1) <= log_tail)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from kofn import _require
 from kofn.bags import Bags
 from kofn.classes import one_vs_rest
 from kofn.counts import CountDistribution
@@ -76,7 +77,7 @@ class Ensemble:
         """
         check_is_fitted(self)
         self._require_members()
-        require_level(level, name="level")
+        _require.level("level", level)
         logits = self._marginal(self._member_logits(X))
         if groups is None and copies is None:
             return row_intervals(logits, level)
@@ -120,12 +121,6 @@ class Ensemble:
         """Logits of instances by each member, (B, n) or (B, n, C), or by the one model that there is, (1, ...)."""
         instances = self._instances(X)  # type: ignore[attr-defined]  # of the estimator
         return torch.stack([torch.from_numpy(model.logits(instances)) for model in self.members_ or [self.fitted_]])
-
-
-def require_level(level: float, *, name: str = "interval") -> None:
-    """Require a probability between 0 and 1."""
-    if not 0 < level < 1:
-        raise ValueError(f"`{name}` must be a probability above 0 and below 1; got {level}. 90 % is 0.9.")
 
 
 def interval_of(log_odds: Tensor, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -104,8 +104,8 @@ class Linear(Learner):
     def settled(self, fitted: Fitted, problem: Problem) -> Linear:
         learner = copy(self)
         learner.l2 = fitted.history[-1 if fitted.best is None else fitted.best]["l2"]
-        if fitted.best is not None:  # else it was given, or could not be chosen
-            learner.l2 = weak_penalty(learner.l2, problem, coefficients=len(fitted.weights))  # type: ignore[attr-defined]
+        if fitted.best is not None and isinstance(fitted, FittedLinear):  # else it was given, or could not be chosen
+            learner.l2 = weak_penalty(learner.l2, problem, coefficients=len(fitted.weights))
         learner.penalties = (learner.l2,)
         return learner
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from kofn import _require
 from kofn.classes import one_vs_rest
-from kofn.estimators._ensemble import interval_of, log_sums, mixed, require_level
+from kofn.estimators._ensemble import interval_of, log_sums, mixed
 from kofn.tables._row_groups import row_groups
 from kofn.tables._table_file import TableFile
 from kofn.tables._table_model import TableModel
@@ -113,7 +114,7 @@ def effect_of(
     estimator = model.estimator
     if interval is not None:
         estimator._require_members()
-        require_level(interval)
+        _require.level("interval", interval)
     level = interval or (DEFAULT_LEVEL if estimator.members_ else None)
     file = TableFile(data)
     names = _columns(file, by, model)

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from kofn import _require
 from kofn.classes import one_vs_rest
 from kofn.estimators import PUClassifier
 from kofn.estimators._count_mixture import count_distribution
-from kofn.estimators._ensemble import mean_intervals, mixed, require_level, row_intervals
+from kofn.estimators._ensemble import mean_intervals, mixed, row_intervals
 from kofn.estimators._measures import count_summaries, scores_of
 from kofn.estimators._mil_classifier import ATTENTION
 from kofn.tables._evaluate_table import labels_as_trained
@@ -148,7 +149,7 @@ def _require_interval(model: TableModel, interval: float | None) -> None:
     """Require a level, and a model that was fitted to resampled bags."""
     if interval is not None:
         model.estimator._require_members()
-        require_level(interval)
+        _require.level("interval", interval)
 
 
 def _posterior(model: TableModel, file: TableFile) -> NDArray[np.float64]:

@@ -1,0 +1,43 @@
+"""Questions to a table of all counts: log P(S = s) for every s of each bag, laid out as `Layout.of_counts` says."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from kofn import _require
+from kofn.counts._layout import Layout
+
+EQUAL = 1e-9  # logarithms of probabilities nearer than this are of equal ones, such as 5/16 and its sum of four terms
+
+
+def only_between(table: Tensor, counts: Layout, low: Tensor, high: Tensor) -> Tensor:
+    """The table with -inf for counts below `low` or above `high`, one of each for every bag."""
+    place = counts.place()
+    return table.masked_fill((place < counts.spread(low)) | (place > counts.spread(high)), -torch.inf)
+
+
+def mode_of_table(table: Tensor, counts: Layout) -> Tensor:
+    """The most probable count, int64; of several that are equal up to rounding the largest."""
+    best = table >= counts.spread(counts.max(table)) - 1e-12
+    return counts.max(torch.where(best, counts.place().double(), -1.0)).clamp(min=0).long()
+
+
+def interval_of_table(table: Tensor, counts: Layout, level: float) -> tuple[Tensor, Tensor]:
+    """The largest low with P(S < low) <= (1 - level) / 2, and the smallest high with P(S > high) at most that."""
+    rows, log_tail = counts.to_rows(table, -torch.inf), log_tail_of(level)
+    low = (rows.logcumsumexp(-1) <= log_tail).sum(-1)
+    # From above: what lies past a bag's size has no probability, and is left out first.
+    high = rows.shape[-1] - 1 - (rows.flip(-1).logcumsumexp(-1) <= log_tail).sum(-1)
+    return low, high
+
+
+def log_tail_of(level: float) -> float:
+    """The logarithm of what a central interval leaves out on either side.
+
+    It is never above 1/2, where the two ends would pass each other.
+    """
+    _require.level("level", level)
+    return min(math.log((1 - level) / 2) + EQUAL, math.log(0.5) - EQUAL)
