@@ -185,3 +185,27 @@ def test_the_picture_of_the_layers_can_be_read(browser: Browser, site: Path) -> 
             ".map((text) => text.textContent); })"
         )
         assert outside == []
+
+
+@pytest.mark.browser
+def test_the_playground_computes_under_its_policy(browser: Browser, site: Path) -> None:
+    """Its own page loads nothing, not even the theme; on the home page it follows the theme's palette."""
+    browser.requested()
+    browser.show(site / "playground.html", width=1280, scheme="light")
+    assert set(browser.requested()) <= {(site / "playground.html").as_uri(), "data:,"}
+    policy = browser.run("return document.querySelector('meta[http-equiv]').content")
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    for page in ("playground.html", "index.html"):
+        browser.show(site / page, width=390, scheme="dark")
+        loss = "return Number(document.querySelector('.pg-loss').textContent)"
+        before = browser.run(loss)
+        bar = browser.driver.find_elements("css selector", "[role=slider]")[3]
+        browser.run("arguments[0].focus()", bar)
+        for _ in range(5):
+            browser.driver.switch_to.active_element.send_keys(
+                "\ue013"
+            )  # the strongest of eight, one of which is positive
+        assert 0 < browser.run(loss) < before
+    assert browser.run("return getComputedStyle(document.querySelector('.playground')).colorScheme") == "dark"
+    assert browser.log("browser") == []
