@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from kofn.report import (
+    BagDetail,
+    BagDetails,
     BagDistribution,
     BagTable,
     Binomial,
@@ -15,6 +17,7 @@ from kofn.report import (
     Method,
     Metric,
     Report,
+    RowTable,
 )
 
 EVIL = "<script>alert('x')</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}&lt;"
@@ -62,6 +65,27 @@ def example(name: str = "bag 3", *, images: bool = True, truth: bool = True) -> 
     return ExampleBag(name, 5, instances, "2 positives", () if images else ("width", "colour"), law)
 
 
+def bag_details(table: BagTable, name: str = "bag") -> BagDetails:
+    """Two bags of the table, the first with everything, and a table of rows with text, numbers and what is missing."""
+    sizes = [int(size) for size in table.sizes[:2]]
+    rows = [np.arange(sizes[0]), np.arange(sizes[1])]
+    first = BagDetail(
+        0,
+        binomial_law(sizes[0], 0.4),
+        rows[0],
+        np.linspace(1, 0, sizes[0]),
+        posterior=np.linspace(0.9, 0.1, sizes[0]),
+        truth=np.arange(sizes[0]) < 2,
+        label=f"label {name}",
+        bounds=(1, sizes[0]),
+    )
+    second = BagDetail(1, binomial_law(sizes[1], 0.5), rows[1], np.full(sizes[1], 0.5))
+    most = max(sizes)
+    columns = [f"column {name}", *(f"x{place}" for place in range(9))]
+    values = [[name] * most, *([[1.5, None, *range(most - 2)]] * 9)]
+    return BagDetails([first, second], RowTable(columns, values, note="A note."))
+
+
 def full(name: str = "bag") -> Report:
     """Every section, with `name` wherever a user's string may come."""
     return Report(
@@ -81,6 +105,7 @@ def full(name: str = "bag") -> Report:
             f"accuracy {name}",
         ),
         bags=bag_table(name=name),
+        details=bag_details(bag_table(name=name), name),
         calibration=Calibration([0.25, 0.5, 0.75], [0.2, 0.5, 0.8], [0.1] * 10, 40),
         distributions=[BagDistribution(f"{name} {i}", binomial_law(8, 0.5), binomial_law(8, 0.1), i) for i in range(3)],
         typical_bag=example(name),

@@ -24,10 +24,12 @@ import kofn
 # Shown in the example of another name; the check looks whether it really is.
 SHOWN_IN = {
     "kofn.learners.Batch": "kofn.learners.BagDataset",
+    "kofn.report.BagDetail": "kofn.report.BagDetails",
     "kofn.report.Instance": "kofn.report.ExampleBag",
     "kofn.report.Method": "kofn.report.Comparison",
     "kofn.report.Metric": "kofn.report.render",
     "kofn.report.Report": "kofn.report.render",
+    "kofn.report.RowTable": "kofn.report.BagDetails",
     "kofn.tables.TableFile": "kofn.tables.fit_table",
     "kofn.tables.TableModel": "kofn.tables.fit_table",
     "kofn.tables.evaluate_bags": "kofn.tables.fit_table",

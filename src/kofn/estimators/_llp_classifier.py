@@ -16,8 +16,8 @@ from kofn.bags import Bags
 from kofn.estimators._bag_effects import fit_with_bag_effect, warn_if_narrow, with_bag_effect
 from kofn.estimators._class_table import ClassTable, class_objective
 from kofn.estimators._count_classifier import CountClassifier
-from kofn.estimators._ensemble import mixed_losses, mixed_posteriors
-from kofn.estimators._posteriors import posteriors
+from kofn.estimators._ensemble import mixed_losses
+from kofn.estimators._posteriors import member_posteriors
 from kofn.estimators._rates import count_rates
 from kofn.estimators._row_labels import Array, bag_weights, bags_of, rows_of
 from kofn.estimators._statements import class_statement, count_statement
@@ -225,14 +225,16 @@ class LLPClassifier(CountClassifier):
         """
         logits, bags = self._bag_logits(X, groups, copies)
         found = torch.from_numpy(self.predict_proba(X))
-        _, stated, objective, _ = self._statement(self._labels(y, len(found)), bags, self.classes_)
-        if logits.dim() == 3:
-            objective = class_objective("joint", stated)[1]
-        losses = torch.stack([objective(member, stated, bags.offsets) for member in logits])
-        each = torch.stack([posteriors(objective, member, stated, bags) for member in logits])
-        given = mixed_posteriors(each, losses, bags)
+        given = self._bag_posteriors(logits, y, bags, len(found))
         found[bags.index] = given if logits.dim() == 3 else torch.stack([1 - given, given], 1)
         return found.numpy()
+
+    def _bag_posteriors(self, logits: Tensor, y: Any, bags: Bags, rows: int) -> Tensor:
+        """The same of the entries of bags, (m,) or (m, C), from their logits by each member, (B, m) or (B, m, C)."""
+        _, stated, objective, _ = self._statement(self._labels(y, rows), bags, self.classes_)
+        if logits.dim() == 3:
+            objective = class_objective("joint", stated)[1]
+        return member_posteriors(objective, logits, stated, bags)
 
     def score(self, X: Any, y: Any, groups: Any = None, copies: Any = None, *, sample_weight: Any = None) -> float:
         """Without groups the accuracy of instances; with groups the mean over bags of log P(label of the bag).

@@ -191,13 +191,17 @@ class MILClassifier(CountClassifier):
         """
         logits, bags = self._bag_logits(X, groups, copies)
         positive = torch.from_numpy(self.predict_proba(X)[:, 1])
-        bag_labels = self._bag_labels(y, bags, len(positive))
+        positive[bags.index] = self._bag_posteriors(logits, y, bags, len(positive))
+        return torch.stack([1 - positive, positive], 1).numpy()
+
+    def _bag_posteriors(self, logits: Tensor, y: Any, bags: Bags, rows: int) -> Tensor:
+        """P(y_i = 1 | label of the bag) of the entries of bags, (m,), from their logits by each member, (B, m)."""
+        bag_labels = self._bag_labels(y, bags, rows)
         dists = [CountDistribution(member, offsets=bags.offsets) for member in logits]
         bounds = bag_labels, torch.where(bag_labels == 1, bags.sizes, 0)
         losses = torch.stack([-dist.log_prob_between(*bounds) for dist in dists])
         each = torch.stack([dist.posteriors_between(*bounds) for dist in dists])
-        positive[bags.index] = mixed_posteriors(each, losses, bags)
-        return torch.stack([1 - positive, positive], 1).numpy()
+        return mixed_posteriors(each, losses, bags)
 
     def score(self, X: Any, y: Any, groups: Any = None, *, sample_weight: Any = None) -> float:
         """Accuracy: of bags with groups, of instances without.

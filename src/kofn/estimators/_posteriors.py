@@ -12,6 +12,7 @@ from kofn.bags import Bags
 from kofn.counts import CountDistribution
 from kofn.counts._engines import Engine
 from kofn.counts._shifted_engine import ShiftedEngine
+from kofn.estimators._ensemble import mixed_posteriors
 
 
 class _FixedShift(CountDistribution):
@@ -40,3 +41,10 @@ def posteriors(objective: Any, logits: Tensor, labels: Tensor, bags: Bags) -> Te
     x = x.detach()
     prior = x.softmax(1) if x.dim() == 2 else x.sigmoid()
     return (prior - slope).clamp(0.0, 1.0)  # rounding may leave the interval by 1e-16
+
+
+def member_posteriors(objective: Any, logits: Tensor, labels: Tensor, bags: Bags) -> Tensor:
+    """The same from the logits by each member of a bootstrap, (B, m) or (B, m, C), of which one is true."""
+    losses = torch.stack([objective(member, labels, bags.offsets) for member in logits])
+    each = torch.stack([posteriors(objective, member, labels, bags) for member in logits])
+    return mixed_posteriors(each, losses, bags)

@@ -14,9 +14,12 @@ from kofn.report._contents import (
     Metric,
     Report,
 )
+from kofn.report._detail_contents import BagDetail, BagDetails, RowTable
 from kofn.report._page import render, write
 
 __all__ = [
+    "BagDetail",
+    "BagDetails",
     "BagDistribution",
     "BagTable",
     "Binomial",
@@ -28,6 +31,7 @@ __all__ = [
     "Method",
     "Metric",
     "Report",
+    "RowTable",
     "metrics_of",
     "render",
     "report_of",

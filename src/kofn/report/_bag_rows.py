@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kofn.report._contents import BagTable
 from kofn.report._plot import number, percent
-
-MAX_ROWS = 300
+from kofn.report._surprise import listed_bags, odds_text
 
 
 @dataclass(frozen=True)
@@ -21,6 +20,7 @@ class Cell:
     value: str | float
     words: bool = False
     known: bool = False
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,27 +40,27 @@ class Rows:
     note: str
 
 
-def bag_rows(bags: BagTable) -> Rows:
-    """At most 300 bags: all, or those whose known counts are furthest from what was expected; else the first ones."""
-    chosen = np.arange(len(bags))
-    note = f"{number(len(bags))} bags."
-    if len(bags) > MAX_ROWS and bags.known is not None:
-        # Distance in units of the interval's width, so that large bags do not crowd out the others.
-        off = np.abs(bags.known - bags.expected) / (bags.high - bags.low + 1)
-        chosen = np.argsort(-np.nan_to_num(off), kind="stable")[:MAX_ROWS]
-        note = f"The {MAX_ROWS} of {number(len(bags))} bags that are furthest from their known counts."
-    elif len(bags) > MAX_ROWS:
-        chosen = chosen[:MAX_ROWS]
-        note = f"The first {MAX_ROWS} of {number(len(bags))} bags."
+def bag_rows(bags: BagTable, links: Mapping[int, str] | None = None) -> Rows:
+    """The bags that are listed: all, or some of very many; with surprise, the most surprising first.
+
+    Args:
+        bags: the table.
+        links: by place of a bag, where it opens.
+    """
+    listed = listed_bags(len(bags), bags.surprise)
+    chosen, note = (listed.places, listed.note) if bags.listed is None else (bags.listed, bags.note)
     columns = ["Bag", "Size", "Expected", "Low", "High", "At least one"]
     columns[2:2] = [] if bags.known is None else ["Known"]
     columns += [] if bags.labels is None else ["Label"]
-    return Rows(columns, [_row(bags, int(bag)) for bag in chosen], note)
+    if bags.surprise is not None:
+        columns.append("Surprise")
+        chosen = chosen[np.argsort(-np.nan_to_num(bags.surprise[chosen], nan=-1.0), kind="stable")]
+    return Rows(columns, [_row(bags, int(bag), (links or {}).get(int(bag), "")) for bag in chosen], note)
 
 
-def _row(bags: BagTable, bag: int) -> Row:
+def _row(bags: BagTable, bag: int, link: str) -> Row:
     low, high = int(bags.low[bag]), int(bags.high[bag])
-    cells = [Cell(bags.names[bag], bags.names[bag], words=True), _number(float(bags.sizes[bag]))]
+    cells = [Cell(bags.names[bag], bags.names[bag], words=True, link=link), _number(float(bags.sizes[bag]))]
     missed = False
     if bags.known is not None:
         known = float(bags.known[bag])
@@ -70,6 +70,9 @@ def _row(bags: BagTable, bag: int) -> Row:
     cells.append(Cell(percent(float(bags.at_least_one[bag])), float(bags.at_least_one[bag])))
     if bags.labels is not None:
         cells.append(Cell(bags.labels[bag], bags.labels[bag], words=True))
+    if bags.surprise is not None:
+        bits = float(bags.surprise[bag])
+        cells.append(Cell(odds_text(bits), "" if np.isnan(bits) else "Infinity" if np.isinf(bits) else bits))
     return Row(cells, missed)
 
 

@@ -24,8 +24,9 @@ from kofn.learners._learner import step_name
 from kofn.report import _count_distributions as distributions
 from kofn.report._class_chapters import class_chapters, class_codes, confusion
 from kofn.report._contents import BagTable, Binomial, Metric, Report, Task
-from kofn.report._examples import bag_examples, is_positive
+from kofn.report._examples import bag_examples, is_positive, leading_columns
 from kofn.report._images import as_pixels
+from kofn.report._opened_bags import opened_bags, opened_classes
 from kofn.report._plot import percent
 
 TASKS: dict[Task, str] = {"llp": "Label proportions", "mil": "Multiple instances", "pu": "Positive and unlabelled"}
@@ -86,7 +87,8 @@ def report_of(
     rows = len(scores_of_rows)
     facts = [*facts, *_bootstrap(estimator, X, rows)]
     if isinstance(estimator, LLPClassifier) and len(estimator.classes_) > 2:
-        contents = _several_classes(estimator, scores_of_rows, members, y, groups, copies, truth)
+        shown = X if table is None else table
+        contents = _several_classes(estimator, scores_of_rows, members, y, groups, copies, truth, shown)
         return _report(estimator, task, rows, title, facts, contents)
     labels = _column("y", y, rows)
     positive = None if truth is None else is_positive(_column("truth", truth, rows), estimator.classes_)
@@ -105,14 +107,18 @@ def report_of(
             bag_logits = cast(MILClassifier, estimator)._pooled_logits(estimator._instances(X), bags)
         bag_table, counts, label_texts = _bag_table(estimator, task, members, bags, labels, positive, bag_logits)
         each, each_before = members[:, bags.index], before[bags.index]
-        report["bags"] = bag_table
+        scores = estimator._marginal(logits)
+        columns = leading_columns(X if table is None else table, scores.numpy())
+        report["bags"], report["details"] = opened_bags(
+            estimator, task, bag_table, bags, members, labels=labels, label_texts=label_texts, counts=counts,
+            truth=positive, bag_logits=bag_logits, columns=columns,
+        )  # fmt: skip
         report["distributions"] = distributions.some_distributions(
             bag_table.names, bags, each, each_before, counts, estimator.bag_effect_
         )
         if counts is not None:
             report["calibration"] = distributions.calibration(each, counts, bags.offsets, estimator.bag_effect_)
-        scores = estimator._marginal(logits)
-        examples = bag_examples(X if table is None else table, bags, bag_table, label_texts, scores, positive, pixels)
+        examples = bag_examples(columns, bags, bag_table, label_texts, scores, positive, pixels)
         bag = examples.typical_bag(counts)
         if bag is not None:
             distribution = distributions.bag_distribution(
@@ -145,7 +151,7 @@ def _report(estimator: Any, task: Task, rows: int, title: str | None, facts: Any
 
 
 def _several_classes(
-    estimator: LLPClassifier, scores: Any, members: Tensor, y: Any, groups: Any, copies: Any, truth: Any
+    estimator: LLPClassifier, scores: Any, members: Tensor, y: Any, groups: Any, copies: Any, truth: Any, shown: Any
 ) -> dict[str, Any]:
     """Measures of several classes, a chapter for each, and a confusion matrix."""
     rows, logits = len(scores), torch.from_numpy(scores)
@@ -158,7 +164,11 @@ def _several_classes(
         contents["confusion"] = confusion(codes, logits, estimator.classes_)
     if bags is not None:
         known, _ = known_counts(estimator, labels, bags, codes)
-        contents["parts"] = class_chapters(estimator, members, bags, known)
+        columns = leading_columns(shown, logits.softmax(1).amax(1).numpy())
+        contents["parts"] = opened_classes(
+            class_chapters(estimator, members, bags, known), estimator, bags, members, labels=labels, known=known,
+            truth=codes, columns=columns,
+        )  # fmt: skip
     return contents
 
 

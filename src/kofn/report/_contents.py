@@ -9,6 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kofn.report._detail_contents import BagDetails
+
 Task = Literal["llp", "mil", "pu"]
 Numbers = NDArray[np.float64]
 Image = np.ndarray[Any, np.dtype[np.uint8]]
@@ -102,6 +104,10 @@ class BagTable:
         exact: whether the known counts are the counts themselves; False if noise was added to them.
         labels: (b,) what the bag's label says, in words; None when there are none.
         positive: (b,) whether the bag's label says that it has a positive instance; None when labels say other things.
+        surprise: (b,) how improbable the bag's label was, in bits: -log2 of a probability; NaN where there is no label.
+        surprise_meaning: of which probability, in a sentence.
+        listed: places of the bags to list; None for all, or the first 300.
+        note: how these were chosen.
     """
 
     names: Sequence[str]
@@ -114,6 +120,10 @@ class BagTable:
     exact: bool = True
     labels: Sequence[str] | None = None
     positive: NDArray[np.bool_] | None = None
+    surprise: Numbers | None = None
+    surprise_meaning: str = ""
+    listed: NDArray[np.int64] | None = None
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -247,6 +257,7 @@ class Report:
         binomial: for positive-unlabelled learning.
         confusion: of several classes, which are taken for which.
         sensitivity: what other mixtures would change, as `PUClassifier.sensitivity` returns it.
+        details: the bags of the table that can be opened.
         parts: further reports, as chapters of the same page.
     """
 
@@ -265,4 +276,5 @@ class Report:
     binomial: Binomial | None = None
     confusion: Confusion | None = None
     sensitivity: Sequence[Mapping[str, float]] = ()
+    details: BagDetails | None = None
     parts: Sequence[Report] = ()

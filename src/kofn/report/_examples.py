@@ -83,19 +83,34 @@ class BagExamples:
 
 
 def bag_examples(
-    shown: Any, bags: Bags, table: BagTable, label_texts: Any, logits: Tensor, positive: Any, pixels: Image | None
+    shown: list[tuple[str, Any]],
+    bags: Bags,
+    table: BagTable,
+    label_texts: Any,
+    logits: Tensor,
+    positive: Any,
+    pixels: Image | None,
 ) -> BagExamples:
-    """Get ready to show instances: by their images, or by the six columns that go most with the model's scores."""
-    columns: dict[str, Any] = {}
-    if pixels is None and np.ndim(shown) == 2:
-        names = getattr(shown, "columns", range(np.shape(shown)[1]))
-        given = shown.to_numpy() if hasattr(shown, "to_numpy") else np.asarray(shown)
-        scores = logits.numpy()
-        strength = np.array([_strength(given[:, place], scores) for place in range(given.shape[1])])
-        best = np.argsort(-strength, kind="stable")[:COLUMNS]
-        titles = [str(name) if isinstance(name, str) else f"x{name}" for name in names]
-        columns = {titles[place]: given[:, place] for place in best.tolist()}
+    """Get ready to show instances: by their images, or by the first six of some columns."""
+    columns = {} if pixels is not None else {name: np.asarray(column) for name, column in shown[:COLUMNS]}
     return BagExamples(columns, bags, table, label_texts, torch.sigmoid(logits), positive, pixels)
+
+
+def leading_columns(shown: Any, scores: NDArray[np.float64]) -> list[tuple[str, Any]]:
+    """The columns of a table, (n,) each, with their names: those first that go most with the scores.
+
+    Args:
+        shown: (n, columns) a DataFrame or an array; of anything else there are no columns.
+        scores: (n,).
+    """
+    if np.ndim(shown) != 2:
+        return []
+    names = getattr(shown, "columns", range(np.shape(shown)[1]))
+    titles = [str(name) if isinstance(name, str) else f"x{name}" for name in names]
+    table = hasattr(shown, "iloc")
+    columns = [shown.iloc[:, place] if table else np.asarray(shown)[:, place] for place in range(len(titles))]
+    strength = np.array([_strength(np.asarray(column), scores) for column in columns])
+    return [(titles[place], columns[place]) for place in np.argsort(-strength, kind="stable").tolist()]
 
 
 def _strength(column: Any, scores: NDArray[np.float64]) -> float:

@@ -18,6 +18,7 @@ from kofn.report import _figures as figures
 from kofn.report._bag_rows import Rows, bag_rows
 from kofn.report._comparison import Dots, comparison_dots
 from kofn.report._contents import ExampleBag, Metric, Report
+from kofn.report._detail_json import bag_address, details_json
 from kofn.report._images import png_address
 from kofn.report._plot import WIDE, number, percent
 
@@ -28,6 +29,8 @@ TAGLINES = {
     None: "Instances classified by models that were told only counts.",
 }
 TAGLINE_OF_CLASSES = "Instances classified by a model that was told only how many of each bag are of each class."
+STYLES = "page.css", "details.css"
+SCRIPTS = "page.js", "count_plot.js", "bag_details.js"
 KICKERS = {"llp": "label proportions", "mil": "multiple instances", "pu": "positive and unlabelled", None: ""}
 
 
@@ -44,11 +47,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Chapter:
-    """A report, its sections, and whether its counts are "known" or, when the model was told less, "true"."""
+    """A report, its sections, whether its counts are "known" or "true" (the model was told less), how its ids begin."""
 
     report: Report
     sections: Sequence[Section]
     word: str
+    prefix: str
 
 
 def render(report: Report) -> str:
@@ -68,8 +72,7 @@ def render(report: Report) -> str:
         >>> "<h1>A &amp; B</h1>" in page, "87.5" in page, "http:" in page
         (True, True, False)
     """
-    folder = files("kofn.report")
-    style, script, template = ((folder / name).read_text("utf-8") for name in ("page.css", "page.js", "page.html"))
+    style, script, template = _read(*STYLES), _read(*SCRIPTS), _read("page.html")
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
@@ -79,9 +82,12 @@ def render(report: Report) -> str:
         "metric_text": _metric_text,
         "correct_instances": _correct_instances,
     }
+    page = _chapter(report)
+    parts = [_chapter(part, f"part{place}-") for place, part in enumerate(report.parts, 1)]
     return environment.from_string(template).render(
-        page=_chapter(report),
-        parts=[_chapter(part) for part in report.parts],
+        page=page,
+        parts=parts,
+        details=details_json([(one.prefix, one.word, one.report) for one in (page, *parts)]),
         kicker=KICKERS[report.task],
         tagline=TAGLINE_OF_CLASSES if report.task == "llp" and report.parts else TAGLINES[report.task],
         style=Markup(style),
@@ -111,7 +117,7 @@ def write(report: Report, path: str | Path) -> None:
         part.write_bytes(data)
 
 
-def _chapter(report: Report) -> Chapter:
+def _chapter(report: Report, prefix: str = "") -> Chapter:
     """The sections of a report, in the order of the page."""
     word = "known" if report.task == "llp" else "true"
     bags, typical_bag = report.bags, report.typical_bag
@@ -151,10 +157,17 @@ def _chapter(report: Report) -> Chapter:
         add("calibration", "Are the counts calibrated?", coverage, pit)
     add("training", "Training", figures.loss_curves(report.history, report.best_step))
     if bags is not None:
-        sections.append(Section("bags", "Every bag", table=bag_rows(bags)))
+        opened = [] if report.details is None else [one.bag for one in report.details.bags]
+        links = {place: f"#{bag_address(prefix, bags.names[place])}" for place in opened}
+        sections.append(Section("bags", "Every bag", table=bag_rows(bags, links)))
     if report.facts:
         sections.append(Section("facts", "Data and settings"))
-    return Chapter(report, sections, word)
+    return Chapter(report, sections, word, prefix)
+
+
+def _read(*names: str) -> str:
+    """Files of this package, one after the other."""
+    return "".join((files("kofn.report") / name).read_text("utf-8") for name in names)
 
 
 def _metric_text(metric: Metric) -> str:

@@ -1,14 +1,16 @@
 "use strict";
 // Tables sort by the column whose heading is pressed: numbers as numbers, words as words, empty cells last.
-for (const table of document.querySelectorAll("table.sortable")) {
+function makeSortable(table, status) {
   const body = table.tBodies[0];
-  const status = table.closest(".show").querySelector("[aria-live]");
   const words = new Intl.Collator(undefined, { numeric: true });
   const compare = (a, b) => (isNaN(a) || isNaN(b) ? words.compare(a, b) : a - b);
   for (const button of table.tHead.querySelectorAll("button")) {
     button.addEventListener("click", () => {
       const heading = button.parentElement;
-      const way = heading.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
+      // Surprise and probabilities are read from the top: their first order is the descending one.
+      const first = heading.dataset.first || "ascending";
+      const second = first === "ascending" ? "descending" : "ascending";
+      const way = heading.getAttribute("aria-sort") === first ? second : first;
       const sign = way === "ascending" ? 1 : -1;
       const value = (row) => row.cells[heading.cellIndex].dataset.v;
       const rows = Array.from(body.rows, (row) => [value(row), row]);
@@ -19,4 +21,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
       if (status) status.textContent = `Sorted by ${button.textContent.trim()}, ${way}.`;
     });
   }
+}
+
+for (const table of document.querySelectorAll("table.sortable")) {
+  makeSortable(table, table.closest(".show").querySelector("[aria-live]"));
 }

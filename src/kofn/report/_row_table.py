@@ -1,0 +1,49 @@
+"""The rows of a table that a page shows: which columns, in which order, how exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kofn.report._detail_contents import RowTable, Value
+from kofn.report._plot import number
+
+MOST_ROWS = 100  # of one bag
+MOST_COLUMNS, FEWEST_COLUMNS = 40, 8
+# A cell is about seven bytes, so that the values of rows take at most 2 MB: a page of 3 MB opens in a second anywhere.
+MOST_CELLS = 240_000
+
+
+def row_table(columns: Sequence[tuple[str, Any]], rows: NDArray[np.int64]) -> RowTable:
+    """Values of some rows, as many of the first columns as a page has room for.
+
+    Args:
+        columns: names and values, (n,) arrays or Series, the most important first.
+        rows: (r,) which rows.
+    """
+    room = min(MOST_COLUMNS, max(FEWEST_COLUMNS, MOST_CELLS // max(len(rows), 1)))
+    kept = columns[:room]
+    note = "" if len(kept) == len(columns) else f"The {len(kept)} most important of {number(len(columns))} columns."
+    return RowTable([name for name, _ in kept], [_values(column, rows) for _, column in kept], note=note)
+
+
+def _values(column: Any, rows: NDArray[np.int64]) -> list[Value]:
+    """What a column has in some rows, with None where that is missing."""
+    if hasattr(column, "iloc"):
+        part = column.iloc[rows].astype(object)
+        return [_value(value) for value in part.where(part.notna(), None).tolist()]
+    return [_value(value) for value in column[rows].tolist()]
+
+
+def _value(value: Any) -> Value:
+    """A number with seven digits, an integer, text or None."""
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int):
+        return value
+    return float(f"{value:.7g}") if np.isfinite(value) else str(value)
