@@ -20,6 +20,8 @@ from kofn.report._comparison import Dots, comparison_dots
 from kofn.report._contents import ExampleBag, Metric, Report
 from kofn.report._detail_json import bag_address, details_json
 from kofn.report._images import png_address
+from kofn.report._playground import SCRIPTS as PLAYGROUND_SCRIPTS
+from kofn.report._playground import elements_of
 from kofn.report._plot import WIDE, number, percent
 
 TAGLINES = {
@@ -29,8 +31,8 @@ TAGLINES = {
     None: "Instances classified by models that were told only counts.",
 }
 TAGLINE_OF_CLASSES = "Instances classified by a model that was told only how many of each bag are of each class."
-STYLES = "page.css", "details.css"
-SCRIPTS = "page.js", "count_plot.js", "bag_details.js"
+STYLES = "page.css", "details.css", "playground.css"
+SCRIPTS = "page.js", "count_plot.js", "bag_details.js", *PLAYGROUND_SCRIPTS
 KICKERS = {"llp": "label proportions", "mil": "multiple instances", "pu": "positive and unlabelled", None: ""}
 
 
@@ -90,6 +92,7 @@ def render(report: Report) -> str:
         details=details_json([(one.prefix, one.word, one.report) for one in (page, *parts)]),
         kicker=KICKERS[report.task],
         tagline=TAGLINE_OF_CLASSES if report.task == "llp" and report.parts else TAGLINES[report.task],
+        playground=elements_of(report),
         style=Markup(style),
         script=Markup(script),
         style_hash=_hash(style),

@@ -130,7 +130,7 @@
     const build = () => {
       const focused = bars?.findIndex((bar) => bar.group === document.activeElement) ?? -1;
       const width = barsPlace.clientWidth, { height, left, right, top, bottom } = BARS;
-      if (width === 0) return; // folded away
+      if (width === 0 || !barsPlace.checkVisibility()) return; // folded away: the observer calls again
       barsPlace.textContent = "";
       const svg = draw(barsPlace, "svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Probabilities of the instances" });
       for (const p of [0, 0.5, 1]) {
