@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo examples test check lint paper bench fuzz figures outputs docs site-test sanitize clean
+.PHONY: demo examples test check lint paper bench fuzz figures outputs tutorials docs site-test sanitize clean
 
 # One environment for everything; made again when its ingredients change.
 $(VENV)/ready: pyproject.toml constraints.txt $(shell find native -type f)
@@ -48,6 +48,10 @@ figures: $(VENV)/ready
 # What the Python blocks of pages print, under them: make outputs PAGES=docs/guides/noisy.md
 outputs: $(VENV)/ready
 	$(BIN)/python docs/hooks/outputs.py $(PAGES)
+
+# The notebooks of docs/tutorials/, from its pages: make tutorials PAGES=votes
+tutorials: $(VENV)/ready
+	$(BIN)/python docs/hooks/run_notebooks.py $(PAGES)
 
 docs: $(VENV)/ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

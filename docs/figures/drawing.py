@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from cycler import cycler
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -42,10 +43,9 @@ LOOKS = {
 Draw = Callable[[Look], Figure | str]  # a figure of matplotlib, or an SVG as it is
 
 
-@contextmanager
-def styled(look: Look) -> Iterator[None]:
-    """Matplotlib in one look: transparent, few lines, text as text."""
-    settings: dict[str, Any] = {
+def settings(look: Look) -> Any:
+    """Parameters of matplotlib in one look: transparent, few lines, text as text."""
+    return {
         "svg.fonttype": "none",
         "svg.hashsalt": "kofn",
         "savefig.transparent": True,
@@ -54,6 +54,7 @@ def styled(look: Look) -> Iterator[None]:
         "axes.titlelocation": "left",
         "axes.spines.top": False,
         "axes.spines.right": False,
+        "axes.prop_cycle": cycler(color=[look.model, look.label, look.third, look.fourth, look.fifth]),
         "legend.frameon": False,
         "axes.edgecolor": look.faint,
         "grid.color": look.faint,
@@ -62,9 +63,14 @@ def styled(look: Look) -> Iterator[None]:
         "figure.constrained_layout.use": True,
         **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.titlecolor"), look.ink),
     }
+
+
+@contextmanager
+def styled(look: Look) -> Iterator[None]:
+    """Matplotlib in one look, whatever some other code or a user's file has set."""
     with mpl.rc_context():
-        mpl.rcdefaults()  # not what some other code or a user's file has set
-        mpl.rcParams.update(settings)
+        mpl.rcdefaults()
+        mpl.rcParams.update(settings(look))
         yield
 
 

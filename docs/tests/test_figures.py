@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +10,10 @@ from typing import Any
 
 import matplotlib as mpl
 import pytest
+from nearly_same import same_picture
 
 FOLDER = Path(__file__).parents[1] / "figures"
 SHADES = ("light", "dark")
-NAME_OF_A_PATH = re.compile(r"\b[mpC][0-9a-f]{10}\b")  # a hash of its coordinates
-NUMBER = re.compile(r"-?\d+\.?\d*(?:e-?\d+)?")
 
 
 @pytest.fixture(scope="module")
@@ -23,15 +21,6 @@ def book() -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(FOLDER)
         return runpy.run_path(str(FOLDER / "make.py"))
-
-
-def same_picture(one: str, other: str) -> bool:
-    """Equal but for the last digits of coordinates, which may differ from machine to machine."""
-    one, other = (NAME_OF_A_PATH.sub("", text) for text in (one, other))
-    if NUMBER.sub("", one) != NUMBER.sub("", other):
-        return False
-    pairs = zip(NUMBER.findall(one), NUMBER.findall(other), strict=True)
-    return all(abs(float(a) - float(b)) < 0.02 for a, b in pairs)
 
 
 NAMES = sorted({path.stem.rsplit("-", 1)[0] for path in FOLDER.glob("*.svg")})

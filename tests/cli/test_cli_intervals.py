@@ -121,3 +121,20 @@ def test_without_a_bootstrap(folder: Path, tmp_path: Path) -> None:
     result = kofn("effect", tmp_path / "m", folder / "t.csv", "--by", "colour", "--interval", 0.9)
     assert result.exit_code == 2
     assert "--bootstrap must be a number of fits, such as 50, for a model to have intervals" in result.stderr
+
+
+def test_an_effect_on_several_classes_is_a_table_of_each(folder: Path, tmp_path: Path) -> None:
+    lines = ["bag,colour,a,b,c"]
+    for bag in range(12):
+        lines += [f"{bag},{colour},{bag % 3},{2 - bag % 3},1" for colour in ("red", "blue", "blue")]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    said = ("--bag", "bag", "--label", "a,b,c", "--label-kind", "classes", "--learner", "linear", "--bootstrap", "2")
+    fine("fit", "llp", tmp_path / "t.csv", *said, "-o", tmp_path / "m")
+    told = fine("effect", tmp_path / "m", tmp_path / "t.csv", "--by", "colour", "-o", tmp_path / "e.csv").splitlines()
+    assert told[0] == "Mean probability, with 90 % confidence intervals"
+    assert [told[place] for place in (2, 7, 12)] == ["a", "b", "c"]
+    assert told[3].split() == ["colour", "rows", "probability", "low", "high"]
+    written = (tmp_path / "e.csv").read_text().splitlines()
+    assert [told[place].split()[2] for place in (5, 10, 15)] == [
+        f"{float(value):.4f}" for value in written[2].split(",")[2::3]
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -76,21 +77,32 @@ def effect(
 
 
 def _show(found: Any) -> None:
-    """A table of the groups, numbers to the right."""
-    columns = {name: [_cell(value) for value in values.tolist()] for name, values in found.columns().items()}
+    """A table of the groups; of several classes, which would be too wide beside each other, a table of each."""
     if found.level is not None:
         line(f"Mean probability, with {100 * found.level:g} % confidence intervals")
     else:
         line("Mean probability. For confidence intervals, fit with --bootstrap.")
-    widths = {name: max(map(len, (name, *cells[:MOST]))) for name, cells in columns.items()}
-    for cells in [list(columns), *list(zip(*columns.values(), strict=True))[:MOST]]:
+    for place, name in enumerate(found.classes):
+        if len(found.classes) > 1:
+            line("")
+            line(_cut(str(name)))
+        ends = {key: None if (of := getattr(found, key)) is None else of[:, [place]] for key in ("low", "high")}
+        one = replace(found, classes=[name], probability=found.probability[:, [place]], **ends)
+        _show_groups(one.columns(), found.by)
+    if len(found.groups) > MOST:
+        line(f"... and {len(found.groups) - MOST:,} more groups. Write all of them with -o.")
+
+
+def _show_groups(values: dict[str, Any], by: list[str]) -> None:
+    """A line for each group, numbers to the right."""
+    columns = {name: [_cell(value) for value in of.tolist()[:MOST]] for name, of in values.items()}
+    widths = {name: max(map(len, (name, *cells))) for name, cells in columns.items()}
+    for cells in [list(columns), *zip(*columns.values(), strict=True)]:
         aligned = (
-            f"{cell:<{widths[name]}}" if name in found.by else f"{cell:>{widths[name]}}"
+            f"{cell:<{widths[name]}}" if name in by else f"{cell:>{widths[name]}}"
             for name, cell in zip(columns, cells, strict=True)
         )
         line("  ".join(aligned).rstrip())
-    if len(found.groups) > MOST:
-        line(f"... and {len(found.groups) - MOST:,} more groups. Write all of them with -o.")
 
 
 def _cell(value: Any) -> str:

@@ -1,0 +1,31 @@
+"""Text with numbers, and figures, that are the same but for what another machine may round otherwise."""
+
+from __future__ import annotations
+
+import re
+
+NAME_OF_A_PATH = re.compile(r"\b[mpC][0-9a-f]{10}\b")  # a hash of its coordinates
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e-?\d+)?")
+IMAGE = re.compile(r"base64,[\w+/=\s]*")  # pixels inside a figure
+
+
+def same_picture(one: str, other: str, *, most: float = 0.02) -> bool:
+    """Whether two SVG files are equal but for coordinates, which may differ by `most`, and for pixels inside them."""
+    one, other = (IMAGE.sub("", NAME_OF_A_PATH.sub("", text)) for text in (one, other))
+    if NUMBER.sub("", one) != NUMBER.sub("", other):
+        return False
+    pairs = zip(NUMBER.findall(one), NUMBER.findall(other), strict=True)
+    return all(abs(float(a) - float(b)) < most for a, b in pairs)
+
+
+def same_text(one: str, other: str) -> bool:
+    """Whether words are equal, and numbers but for a fiftieth or two of the last digit after the point."""
+    if NUMBER.sub("", one).split() != NUMBER.sub("", other).split():
+        return False
+    for pair in zip(NUMBER.findall(one), NUMBER.findall(other), strict=True):
+        a, b = map(float, pair)
+        after_the_point = min(len(text.partition(".")[2]) for text in pair)
+        digits = 2.01 * 10**-after_the_point if after_the_point else 0.0
+        if abs(a - b) > max(digits, 0.02 * abs(a)):
+            return False
+    return True
