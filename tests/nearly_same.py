@@ -1,4 +1,4 @@
-"""Text with numbers, and figures, that are the same but for what another machine may round otherwise."""
+"""Figures that are the same but for what another machine may round otherwise."""
 
 from __future__ import annotations
 
@@ -16,16 +16,3 @@ def same_picture(one: str, other: str, *, most: float = 0.02) -> bool:
         return False
     pairs = zip(NUMBER.findall(one), NUMBER.findall(other), strict=True)
     return all(abs(float(a) - float(b)) < most for a, b in pairs)
-
-
-def same_text(one: str, other: str) -> bool:
-    """Whether words are equal, and numbers but for a fiftieth or two of the last digit after the point."""
-    if NUMBER.sub("", one).split() != NUMBER.sub("", other).split():
-        return False
-    for pair in zip(NUMBER.findall(one), NUMBER.findall(other), strict=True):
-        a, b = map(float, pair)
-        after_the_point = min(len(text.partition(".")[2]) for text in pair)
-        digits = 2.01 * 10**-after_the_point if after_the_point else 0.0
-        if abs(a - b) > max(digits, 0.02 * abs(a)):
-            return False
-    return True

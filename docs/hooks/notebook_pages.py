@@ -60,12 +60,12 @@ def filled(markdown: str, notebook: Any, *, name: str) -> str:
 def _output(output: Any, cell: Cell) -> str:
     """What a cell put out, as Markdown: text, a table or a figure."""
     if "text" in output:
-        return f"```{{.text .output}}\n{output.text.rstrip()}\n```\n"
+        return f"```output\n{output.text.rstrip()}\n```\n"
     if (drawn := output.data.get("image/svg+xml")) is not None:
         return f'<figure class="output" data-search-exclude>{recoloured(drawn, cell.figure)}</figure>\n'
     if (table := output.data.get("text/html")) is not None:
         return f'<div class="output">{_plain_table(table)}</div>\n'
-    return f"```{{.text .output}}\n{output.data['text/plain'].rstrip()}\n```\n"
+    return f"```output\n{output.data['text/plain'].rstrip()}\n```\n"
 
 
 def recoloured(svg: str, words: str) -> str:

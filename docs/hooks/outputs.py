@@ -84,6 +84,8 @@ def main() -> None:
     parser.add_argument("pages", nargs="*", type=Path, help="all of docs/ if none is named")
     pages = [page.resolve() for page in parser.parse_args().pages] or sorted((ROOT / "docs").rglob("*.md"))
     for page in pages:
+        if page.parent.name == "tutorials":  # these have notebooks: make tutorials
+            continue
         if BLOCK.search(page.read_text()):
             with tempfile.TemporaryDirectory() as folder:
                 os.chdir(folder)  # for files that a page writes
