@@ -13,7 +13,7 @@ from markupsafe import Markup
 from kofn.report._contents import Report
 
 # The mathematics, the words and the drawing, in this order.
-SCRIPTS = "playground_math.js", "playground_words.js", "playground.js"
+SCRIPTS = "playground_math.js", "playground_words.js", "playground_drawing.js", "playground.js"
 
 
 def _text(name: str) -> str:

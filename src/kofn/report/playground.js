@@ -1,23 +1,7 @@
 // The playground: draws what countMath says of a bag, and lets its probabilities be dragged.
 (() => {
   const { PRESETS, MEANINGS, NOISES, PYTHON } = countWords;
-  // The parser knows the namespace of SVG; written out it would look like an address that is asked for.
-  const SVG = Object.assign(document.createElement("div"), { innerHTML: "<svg></svg>" }).firstChild.namespaceURI;
-  const set = (node, attributes) => {
-    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-    return node;
-  };
-  const draw = (parent, tag, attributes = {}, text = "") => {
-    const node = parent.appendChild(set(document.createElementNS(SVG, tag), attributes));
-    node.textContent = text;
-    return node;
-  };
-  const minus = (text) => text.replace("-", "−");
-  const signed = (value) => (Math.abs(value) < 5e-4 ? "0.000" : minus(value.toFixed(3)));
-  const chance = (value) => (value === 0 || value >= 5e-4 ? value.toFixed(3) : minus(value.toExponential(1)));
-  const BARS = { height: 250, left: 30, right: 4, top: 14, bottom: 24 };
-  const COUNTS = { height: 250, left: 44, right: 4, top: 14, bottom: 38 };
-
+  const { set, minus, signed, chance } = countDrawing;
   const mount = (root) => {
     const find = (name) => root.querySelector(`.pg-${name}`);
     const inputs = Object.fromEntries(Array.from(root.querySelectorAll("[data-of] [name]"), (node) => [node.name, node]));
@@ -129,33 +113,14 @@
     // ---- drawing
     const build = () => {
       const focused = bars?.findIndex((bar) => bar.group === document.activeElement) ?? -1;
-      const width = barsPlace.clientWidth, { height, left, right, top, bottom } = BARS;
-      if (width === 0 || !barsPlace.checkVisibility()) return; // folded away: the observer calls again
-      barsPlace.textContent = "";
-      const svg = draw(barsPlace, "svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Probabilities of the instances" });
-      for (const p of [0, 0.5, 1]) {
-        const y = height - bottom - p * (height - top - bottom);
-        draw(svg, "path", { class: "pg-grid", d: `M${left} ${y}H${width - right}` });
-        draw(svg, "text", { x: left - 6, y: y + 4, class: "pg-end" }, String(p));
-      }
-      const pitch = (width - left - right) / logits.length, wide = Math.max(pitch * 0.72, pitch - 12);
-      bars = logits.map((_, i) => {
-        const x = left + i * pitch, middle = x + pitch / 2;
-        const group = draw(svg, "g", {
-          class: "pg-bar", role: "slider", tabindex: 0, "aria-orientation": "vertical", "aria-valuemin": 0, "aria-valuemax": 1,
-          "aria-label": `Instance ${i + 1}`,
-        });
-        draw(group, "rect", { class: "pg-hit", x, y: 0, width: pitch, height: height - 2 });
-        const fill = draw(group, "rect", { class: "pg-prior", x: middle - wide / 2, width: wide });
-        const edge = draw(group, "path", { class: "pg-edge" });
-        const arrow = draw(group, "path", { class: "pg-arrow" });
-        if (pitch >= 20 || i === 0 || (i + 1) % 5 === 0)
-          draw(group, "text", { x: middle, y: height - 7, class: "pg-middle" }, String(i + 1));
+      if (barsPlace.clientWidth === 0 || !barsPlace.checkVisibility()) return; // folded away: the observer calls again
+      bars = countDrawing.buildBars(barsPlace, logits.length);
+      bars.forEach(({ group }, i) => {
         group.addEventListener("keydown", (event) => press(event, i));
         group.addEventListener("focus", () => tell(i));
         group.addEventListener("pointerenter", () => tell(i));
-        return { group, fill, edge, arrow, middle, wide };
       });
+      const svg = barsPlace.firstChild;
       svg.addEventListener("pointerdown", (event) => {
         svg.setPointerCapture(event.pointerId);
         drag(event, svg);
@@ -168,10 +133,7 @@
     };
     // A drag over several bars draws them all, as a pencil would.
     const drag = (event, svg) => {
-      const box = svg.getBoundingClientRect(), { height, left, right, top, bottom } = BARS;
-      const share = (event.clientX - box.left - left) / (box.width - left - right);
-      const i = Math.min(logits.length - 1, Math.max(0, Math.floor(share * logits.length)));
-      const p = (height - bottom - (event.clientY - box.top)) / (height - top - bottom);
+      const [i, p] = countDrawing.pointed(event, svg, logits.length);
       if (event.type === "pointerdown") bars[i].group.focus({ focusVisible: false });
       setProbability(i, Math.round(p * 200) / 200);
       tell(i);
@@ -192,52 +154,6 @@
             (now.loss === Infinity ? "" : `, posterior ${chance(now.posteriors[i])}, gradient ${signed(now.gradient[i])}`) +
             (Number.isFinite(logits[i]) ? "" : "; certain, so nothing moves it");
     };
-    const drawBars = () => {
-      const { height, top, bottom } = BARS, y = (p) => height - bottom - p * (height - top - bottom);
-      bars.forEach(({ group, fill, edge, arrow, middle, wide }, i) => {
-        const prior = now.priors[i], posterior = now.posteriors[i];
-        set(fill, { y: y(prior), height: y(0) - y(prior) });
-        set(edge, { d: `M${middle - wide / 2} ${y(prior)}h${wide}` });
-        const length = now.loss === Infinity ? 0 : y(posterior) - y(prior), sign = Math.sign(length);
-        const head = Math.min(Math.abs(length), 8), half = Math.min(wide / 2, 5.5) * (head / 8);
-        const tip = y(prior) + length;
-        set(arrow, {
-          class: `pg-arrow ${sign < 0 ? "pg-up" : "pg-down"}`,
-          d: Math.abs(length) < 1 ? "" : `M${middle - 1.25} ${y(prior)}V${tip - sign * head}H${middle - half}L${middle} ${tip}L${middle + half} ${tip - sign * head}H${middle + 1.25}V${y(prior)}Z`,
-        });
-        set(group, {
-          "aria-valuenow": Number(prior.toFixed(4)),
-          "aria-valuetext": `prior ${chance(prior)}` + (now.loss === Infinity ? "" : `, posterior ${chance(posterior)}`),
-        });
-      });
-    };
-    const drawCounts = () => {
-      const width = countsPlace.clientWidth, { height, left, right, top, bottom } = COUNTS;
-      const largest = Math.max(...now.probabilities), n = logits.length;
-      const ceiling = [0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1].find((value) => value >= largest * 0.999) ?? 1;
-      const y = (p) => height - bottom - (p / ceiling) * (height - top - bottom);
-      const pitch = (width - left - right) / (n + 1), wide = Math.max(pitch * 0.72, pitch - 12);
-      const best = Math.max(...now.logAgreement);
-      countsPlace.textContent = "";
-      const svg = draw(countsPlace, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": spoken() });
-      for (const p of [0, ceiling / 2, ceiling]) {
-        draw(svg, "path", { class: "pg-grid", d: `M${left} ${y(p)}H${width - right}` });
-        draw(svg, "text", { x: left - 6, y: y(p) + 4, class: "pg-end" }, String(Number(p.toFixed(2))));
-      }
-      now.probabilities.forEach((p, s) => {
-        const x = left + s * pitch, middle = x + pitch / 2, share = best === -Infinity ? 0 : Math.exp(now.logAgreement[s] - best);
-        draw(svg, "rect", { class: "pg-mass", x: middle - wide / 2, y: y(p), width: wide, height: y(0) - y(p) });
-        draw(svg, "rect", { class: "pg-allowed", x: middle - wide / 2, y: y(p * share), width: wide, height: y(0) - y(p * share) });
-        draw(svg, "rect", { class: "pg-allowed", x: middle - wide / 2, y: y(0) + 3, width: wide, height: 4, opacity: share.toFixed(3) });
-        if (pitch >= 20 || s % 5 === 0) draw(svg, "text", { x: middle, y: y(0) + 21, class: "pg-middle" }, String(s));
-        const hit = draw(svg, "rect", { class: "pg-hit", x, y: 0, width: pitch, height });
-        hit.addEventListener("pointerenter", () => (countsReadout.textContent = `P(S = ${s}) = ${chance(p)}. Press to choose this count.`));
-        hit.addEventListener("click", () => pickCount(s));
-      });
-      const mean = left + (now.mean + 0.5) * pitch;
-      draw(svg, "path", { class: "pg-mean-mark", d: `M${mean} ${height - 12}l5 9h-10z` });
-    };
-
     // ---- numbers
     const density = () => statement.name === "Noisy" && statement.noise !== "DiscreteLaplace";
     const lossText = () => (now.loss === Infinity ? "∞" : minus(now.loss.toFixed(4)));
@@ -276,8 +192,12 @@
     const update = () => {
       now = countMath.answer(logits, statement);
       now.mean = now.priors.reduce((sum, p) => sum + p, 0);
-      drawBars();
-      drawCounts();
+      countDrawing.drawBars(bars, now);
+      const hits = countDrawing.drawCounts(countsPlace, now, spoken());
+      hits.forEach((hit, s) => {
+        hit.addEventListener("pointerenter", () => (countsReadout.textContent = `P(S = ${s}) = ${chance(now.probabilities[s])}. Press to choose this count.`));
+        hit.addEventListener("click", () => pickCount(s));
+      });
       writeNumbers();
       tell(chosen);
       clearTimeout(later); // spoken when it has come to rest
