@@ -45,7 +45,7 @@ fuzz: $(VENV)/ready
 figures: $(VENV)/ready
 	$(BIN)/python docs/figures/make.py
 
-# What the Python blocks of pages print, under them: make outputs PAGES=docs/guides/noisy.md
+# What the blocks of pages print, under them: make outputs PAGES=docs/guides/noisy.md
 outputs: $(VENV)/ready
 	$(BIN)/python docs/hooks/outputs.py $(PAGES)
 

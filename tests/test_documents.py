@@ -13,6 +13,7 @@ import pytest
 from torch.distributions import Distribution
 from typer.testing import CliRunner
 
+import kofn
 from kofn.cli import app
 from paper.__main__ import app as paper_app
 
@@ -51,7 +52,7 @@ def test_every_block_of_the_site_has_an_output() -> None:
         for page in PAGES
         if page.is_relative_to(ROOT / "docs")
         for block in outputs.BLOCK.finditer(page.read_text())
-        if not block["output"]
+        if block["language"] == "python" and not block["output"]
     }
     assert found == {}
 
@@ -79,6 +80,15 @@ def test_outputs_are_written_under_their_blocks(tmp_path: Path) -> None:
     page.write_text(text.replace("3", "7"))
     assert [(block.told, block.printed) for block in outputs.run(page)] == [("2\n7\n", "2\n3\n"), ("", "")]
     assert outputs.rewritten(page) == text
+
+
+def test_commands_answer_where_the_page_has_an_output(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```console\nkofn --version\nls\n```\n\n```output\n```\n\n```console\nkofn no-such-command\n```\n")
+    text = outputs.rewritten(page)
+    assert text == page.read_text().replace("```output\n", f"```output\nkofn {kofn.__version__}\n")
+    assert outputs.same("trained in 2.3 s, 4 rows\n", "trained in 12 s, 4 rows\n")
+    assert not outputs.same("trained in 2.3 s, 4 rows\n", "trained in 2.3 s, 5 rows\n")
 
 
 def commands(page: Path, program: str = "kofn") -> list[list[str]]:
