@@ -1,6 +1,6 @@
-"""How the examples draw: pictures that read well on a light and on a dark page, written to one folder.
+"""How the examples draw: pictures on white, for a light and for a dark page, written to one folder.
 
-No background, middle tones for words and lines, and colours that a colour-blind reader can tell apart (Okabe and Ito).
+Words stand out from white 4.5 to 1, lines and marks 3 to 1, in colours that a colour-blind reader can tell apart.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 
 __all__ = ["BLUE", "GREEN", "INK", "ORANGE", "PINK", "plt", "save"]
 
-INK = "#7d858f"
-BLUE, ORANGE, GREEN, PINK = "#2c82bf", "#d9660a", "#0a9e75", "#c76a9c"
+INK = "#57606a"
+BLUE, ORANGE, GREEN, PINK = "#2c82bf", "#d9660a", "#09916b", "#bf5d93"
 STYLE: Any = {
     **dict.fromkeys(["text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"], INK),
     "axes.prop_cycle": cycler(color=[BLUE, ORANGE, GREEN, PINK]),
@@ -31,7 +31,6 @@ STYLE: Any = {
     "font.size": 10,
     "grid.alpha": 0.3,
     "legend.frameon": False,
-    "savefig.transparent": True,
     "svg.hashsalt": "kofn",  # the same picture is the same file
 }
 plt.rcParams.update(STYLE)

@@ -19,12 +19,12 @@ from paper.records import load_records
 from paper.summary import summary
 
 SIDE = 28  # pixels of a digit's side
-INK = "#808080"  # can be read on white and on black
+INK = "#57606a"  # on white, on light and dark pages alike
 STYLE: dict[str, Any] = {
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": "cycler('color', ['#1f8fb0', '#e08a1e', '#b0559f'])",
+    "axes.prop_cycle": "cycler('color', ['#1f8fb0', '#c27110', '#b0559f'])",
     "legend.frameon": False,
     "svg.hashsalt": "kofn",  # the same bytes every time
 }
@@ -52,7 +52,7 @@ def figures(results: str | os.PathLike[str], out: str | os.PathLike[str], *, pre
                 continue
             drawn[name] = Path(out) / f"{name}.svg"
             with atomic_write(drawn[name]) as part:
-                figure.savefig(part, bbox_inches="tight", transparent=True, metadata={"Date": None})
+                figure.savefig(part, bbox_inches="tight", metadata={"Date": None})
             pyplot.close(figure)
     return drawn
 

@@ -24,7 +24,7 @@ WIDTH = 5.6  # inches. A phone shows two thirds of it, so text of ten points sta
 
 @dataclass(frozen=True)
 class Look:
-    """Colours by what they mean. Those of the pairs differ in lightness too, for readers who see few colours."""
+    """Colours by what they mean: words in any of them stand out from the page 4.5 to 1, and `faint` lines 3 to 1."""
 
     ink: str  #: text and axes
     paper: str  #: about what is behind the figure
@@ -37,8 +37,8 @@ class Look:
 
 
 LOOKS = {
-    "light": Look("#24292f", "#ffffff", "#b4bcc6", "#0b6bab", "#d55e00", "#00825f", "#8a4f9e", "#a67c00"),
-    "dark": Look("#e2e6ea", "#1f2129", "#5d6672", "#5ab4f0", "#ff9248", "#3fcf9f", "#d79ae8", "#e3c04c"),
+    "light": Look("#24292f", "#ffffff", "#868f9a", "#0b6bab", "#bd5200", "#007a59", "#8a4f9e", "#8a6700"),
+    "dark": Look("#e2e6ea", "#1f2129", "#727b88", "#5ab4f0", "#ff9248", "#3fcf9f", "#d79ae8", "#e3c04c"),
 }
 Draw = Callable[[Look], Figure | str]  # a figure of matplotlib, or an SVG as it is
 

@@ -6,6 +6,9 @@ import argparse
 from pathlib import Path
 
 import draw_animation
+import draw_consistency
+import draw_fitted
+import draw_guides
 import draw_recursion
 import draw_scaling
 import draw_statements
@@ -21,6 +24,9 @@ FIGURES: dict[str, Draw] = {
     **draw_training.FIGURES,
     **draw_statements.FIGURES,
     **draw_scaling.FIGURES,
+    **draw_consistency.FIGURES,
+    **draw_fitted.FIGURES,
+    **draw_guides.FIGURES,
 }
 
 
