@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +62,7 @@ def protocol(cell: Mapping[str, Any]) -> dict[str, Any]:
 def fitted(data: str, recipe: Recipe, seed: int) -> tuple[Any, Labelled, Tensor, LastEpochScores]:
     """A trained classifier, all test images, which of them are the test set, and scores of the last epochs."""
     from kofn.estimators import PUClassifier
+    from paper.networks import augmented
 
     setting = SETTINGS[data]
     train, test = (two_classes(part, setting) for part in load("cifar" if "cifar" in data else "mnist"))
@@ -75,6 +76,8 @@ def fitted(data: str, recipe: Recipe, seed: int) -> tuple[Any, Labelled, Tensor,
     last_scores = LastEpochScores(test.instances, options["epochs"] - options.pop("average", 0))
     if "average" in recipe:
         options["callback"] = last_scores
+    if "crop" in options:  # a factory: the network is made from the estimator's seed
+        options["module"] = partial(augmented, options["module"], options["crop"])
     network, task_options = split_recipe(options)
     X, y = task.rows(train.instances)  # noqa: N806
     model = PUClassifier(network, mixture=MIXTURE, random_state=seed, **task_options).fit(X, y)

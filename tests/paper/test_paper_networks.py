@@ -10,7 +10,15 @@ from torch import nn
 
 from kofn import learners
 from paper.cells import PRESETS, TABLES, runs
-from paper.networks import NETWORKS, cifar_resnet18, colon_convnet, mnist_convnet, pu_mnist_mlp
+from paper.networks import (
+    NETWORKS,
+    CropAndFlip,
+    cifar_narrow_resnet,
+    cifar_resnet18,
+    colon_convnet,
+    mnist_convnet,
+    pu_mnist_mlp,
+)
 from paper.recipes import recipe, split_recipe
 
 
@@ -31,6 +39,7 @@ STAGE_2 = (9 * 64 * 128 + 2 * 128) + 3 * (9 * 128 * 128 + 2 * 128) + (64 * 128 +
 STAGE_3 = (9 * 128 * 256 + 2 * 256) + 3 * (9 * 256 * 256 + 2 * 256) + (128 * 256 + 2 * 256)
 STAGE_4 = (9 * 256 * 512 + 2 * 512) + 3 * (9 * 512 * 512 + 2 * 512) + (256 * 512 + 2 * 512)
 RESNET = STEM + STAGE_1 + STAGE_2 + STAGE_3 + STAGE_4 + (512 + 1)
+NARROW = (9 * 3 * 16 + 2 * 16) + sum(9 * c * 2 * c + 9 * 4 * c * c + 2 * c * c + 3 * 4 * c for c in (16, 32, 64)) + 129
 
 MADE = [
     (lambda: learners.mlp(108, (2048, 64)), (108,), ADULT, 354_433),
@@ -39,6 +48,7 @@ MADE = [
     (mnist_convnet, (1, 28, 28), MNIST, 426_571),
     (colon_convnet, (3, 27, 27), COLON, 895_445),
     (cifar_resnet18, (3, 32, 32), RESNET, 11_169_345),
+    (cifar_narrow_resnet, (3, 32, 32), NARROW, 302_993),
 ]
 
 
@@ -71,6 +81,28 @@ def test_resnet_scores_an_image_alone_in_eval_mode_only() -> None:
     torch.testing.assert_close(network(images)[:2], network(images[:2]), rtol=1e-4, atol=1e-5)
 
 
+def test_crop_and_flip_moves_and_mirrors_whole_images() -> None:
+    torch.manual_seed(0)
+    images = torch.arange(1.0, 3 * 6 * 6 + 1).view(1, 3, 6, 6).repeat(200, 1, 1, 1)
+    wide = nn.functional.pad(images[:1], (1,) * 4)
+    places = [wide[..., down : down + 6, right : right + 6] for down in range(3) for right in range(3)]
+    allowed = {tuple(each.flatten().tolist()) for place in places for each in (place, place.flip(-1))}
+    seen = {tuple(each.flatten().tolist()) for each in CropAndFlip(1)(images)}
+    assert seen == allowed  # 18 different images, each of them met in 200 draws
+
+
+def test_pooling_before_relu_changes_nothing() -> None:
+    torch.manual_seed(0)
+    network, digits = mnist_convnet(), torch.randn(7, 1, 28, 28)
+    order = [0, 2, 1, 3, 5, 4, *range(6, len(network))]  # as the paper names the layers
+    named = nn.Sequential(*(network[place] for place in order))
+    assert [type(layer) for layer in list(named)[:3]] == [nn.Conv2d, nn.ReLU, nn.MaxPool2d]
+    outputs = [each(digits) for each in (network, named)]
+    grads = [torch.autograd.grad(output.square().sum(), next(network.parameters()))[0] for output in outputs]
+    torch.testing.assert_close(*outputs, rtol=0, atol=0)
+    torch.testing.assert_close(*grads, rtol=0, atol=0)
+
+
 def test_resnet_halves_the_image_three_times() -> None:
     features = cifar_resnet18().eval()[:-3](torch.zeros(1, 3, 32, 32))
     assert features.shape == (1, 512, 4, 4)
@@ -91,5 +123,5 @@ def test_every_recipe_has_its_network(preset: str) -> None:
             assert network.module is NETWORKS.get(name, name)
             if table == "llp":
                 assert network.hidden == ([2048, 64] if run.cell["data"] == "adult" else [2048])
-    small = {"small_convnet"} if preset == "fast" else {"pu_mnist_mlp", "cifar_resnet18"}
+    small = {"cifar_narrow_resnet"} if preset == "fast" else {"pu_mnist_mlp", "cifar_resnet18"}
     assert named == {"mlp", "mnist_convnet", "colon_convnet"} | small
