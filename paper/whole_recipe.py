@@ -49,8 +49,8 @@ def state(record: Mapping[str, Any]) -> State:
     """How a record stands to the recipe that its run has today.
 
     "stale": the recipe is another one today, so that the record is run again by the next start. "earlier loop": the
-    recipe is the same, but the network was trained by the loop before that of `kofn.learners`, which differs from it in
-    the third or fourth digit; such a record has no hash.
+    recipe is the same, but the network was trained by the loop before that of `kofn.learners`, which drew other random
+    numbers: a run of today differs from it as another seed would; such a record has no hash.
 
     Examples:
         >>> run = Run("llp", {"data": "adult", "setting": "[0,1]", "bag_size": 8}, "CL", "fast", 0)

@@ -7,6 +7,7 @@ In a page, on a line of its own,
     <!-- findings: TABLE -->      what its records show, in sentences
     <!-- table: TABLE -->         ours beside the published numbers, and the same row by row
     <!-- figure: NAME -->         a figure and its caption, or "not run"
+    <!-- standing -->             how many cells are as published, and which fall short
     <!-- missing -->              what is not run or is stale, and what it would take
     <!-- times -->                training seconds beside quality
     <!-- legend -->               what the signs mean
@@ -30,6 +31,7 @@ from paper.figures import figures
 from paper.findings import findings
 from paper.missing import missing_markdown
 from paper.records import RESULTS, load_records
+from paper.standing import short_markdown, standing_markdown
 from paper.summary import markdown as flat_markdown
 from paper.summary import summary
 from paper.table_layout import html_layout, layouts
@@ -89,6 +91,11 @@ def told(name: str) -> str:
     return "\n".join(f"- {sentence}" for sentence in findings(rows) or [nothing])
 
 
+def standing(_: str | None) -> str:
+    """The count of all tables; folded below it, the cells that fall short."""
+    return f"{standing_markdown()}\n\n{folded('The cells that fall short, the farthest first', short_markdown())}"
+
+
 def counted(_: str | None) -> str:
     """How many records there are of each table, and where they were made."""
     lines = ["| table | records | machine | versions |", "|---|---|---|---|"]
@@ -106,6 +113,7 @@ MADE: dict[str, Callable[[Any], str]] = {
     "findings": told,
     "table": table,
     "figure": shown,
+    "standing": standing,
     "missing": lambda _: folded("What is not run or is stale, and about how long it takes", missing_markdown()),
     "times": lambda _: times_markdown(),
     "legend": lambda _: "\n".join(f"- {words}" for words in LEGEND),
