@@ -52,13 +52,43 @@ def test_report_with_and_without_data(votes: tuple[Path, Path], tmp_path: Path) 
     assert not list(tmp_path.glob("*.part*"))
 
 
-def test_report_of_a_long_table_takes_whole_bags(votes: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bags_of_a_long_table_are_drawn_at_random_and_measured_in_full(
+    votes: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     data, model = votes
+    frame = pd.read_csv(data)
+    frame.assign(age=frame["age"] + 1.0).to_csv(tmp_path / "new.csv", index=False)
+    whole = report_table(TableModel.load(model), tmp_path / "new.csv")
     monkeypatch.setattr("kofn.tables._report_table.LIMIT", 23)
-    report = report_table(TableModel.load(model), data)
+    report = report_table(TableModel.load(model), tmp_path / "new.csv")
     assert report.bags is not None
+    assert whole.bags is not None
     assert report.bags.sizes.tolist() == [5, 5, 5, 5]
-    assert ("Looked at", f"{data}: the first 20 of 200 rows") in report.facts
+    assert list(report.bags.names) != list(whole.bags.names)[:4]
+    assert list(report.bags.names) == [name for name in whole.bags.names if name in report.bags.names]
+    assert (report.metrics, report.verdicts) == (whole.metrics, whole.verdicts)
+    assert "all 40 bags (200 rows)" in report.scope
+    assert "show 4 of them, drawn at random (seed 0)" in report.scope
+    place = list(whole.bags.names).index(report.bags.names[1])
+    assert report.bags.expected[1] == whole.bags.expected[place]
+
+
+def test_the_training_table_is_judged_by_what_was_held_out(votes: tuple[Path, Path], tmp_path: Path) -> None:
+    data, path = votes
+    model = TableModel.load(path)
+    report = report_table(model, data)
+    assert report.bags is not None
+    assert report.source == "held-out"
+    assert len(report.bags) == len(model.estimator.held_out_) == 4
+    frame = pd.read_csv(data)
+    frame.to_parquet(tmp_path / "same.parquet")
+    assert report_table(model, tmp_path / "same.parquet").source == "held-out"
+    frame[100:].to_csv(tmp_path / "half.csv", index=False)
+    assert report_table(model, tmp_path / "half.csv").source == "training"
+    frame.drop(columns=["county", "share"]).to_csv(tmp_path / "rows.csv", index=False)
+    assert report_table(model, tmp_path / "rows.csv").source == "training"
+    frame.assign(age=frame["age"] + 1.0).to_csv(tmp_path / "new.csv", index=False)
+    assert report_table(model, tmp_path / "new.csv").source == "new"
 
 
 def test_report_without_bags_in_the_data(votes: tuple[Path, Path], tmp_path: Path) -> None:

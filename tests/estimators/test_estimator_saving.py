@@ -70,8 +70,14 @@ def facts(model: Any) -> dict[str, Any]:
     found = {name: getattr(model, name) for name in vars(model) if name.endswith("_")}
     found["fitted_learner_"] = (type(model.fitted_learner_), model.fitted_learner_.get_params())
     found["columns_"] = model.columns_ and model.columns_.to_facts()
+    found["fingerprint_"] = model.fingerprint_.to_facts()
+    means = model.bag_means_
+    found["bag_means_"] = means and {"facts": means.to_model()[0], "weights": means.weights.tolist()}
+    for name in ("held_out_logits_", "held_out_bag_means_"):  # in float32; NaN is equal to nothing
+        held_out = found[name]
+        found[name] = None if held_out is None else np.nan_to_num(held_out.astype(np.float32), nan=-1e9)
     plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}
-    return {name: value for name, value in plain.items() if name not in ("fitted_", "members_", "held_out_logits_")}
+    return {name: value for name, value in plain.items() if name not in ("fitted_", "members_")}
 
 
 def parameters(model: Any) -> dict[str, Any]:

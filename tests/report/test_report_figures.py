@@ -243,7 +243,8 @@ def test_a_large_bag_is_an_outline_around_its_mass() -> None:
 
 def test_coverage_curve_and_verdict() -> None:
     levels = [0.2, 0.5, 0.8]
-    for shift, verdict in ((0.0, "as wide as they should be"), (0.1, "wider than need be"), (-0.1, "too narrow")):
+    explained, beyond = "which chance explains", "more than chance explains"
+    for shift, verdict in ((0.0, explained), (0.05, explained), (0.11, beyond), (-0.11, beyond)):
         figure = coverage_curve(Calibration(levels, [level + shift for level in levels], [0.1] * 10, 100))
         assert verdict in figure.summary
         x, y = Scale(0, 1, LEFT, SMALL - RIGHT), Scale(0, 1, 265 - 48, TOP)

@@ -25,10 +25,9 @@ QUICK = kofn.Network(hidden=(4,), epochs=1)
 Arrays = tuple[Any, Any, Any, Any]
 
 
-@pytest.fixture(scope="module")
-def data() -> Arrays:
+def bags_of_rows(seed: int) -> Arrays:
     """Instances, true classes, bags of 3 to 7, and each bag's name on its rows; the rows are shuffled."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     sizes = rng.integers(3, 8, 40)
     groups = np.repeat([f"bag {i}" for i in range(40)], sizes)
     X = rng.normal(size=(len(groups), 3))
@@ -40,20 +39,32 @@ def data() -> Arrays:
 
 
 @pytest.fixture(scope="module")
-def llp(data: Arrays) -> Any:
-    X, _, groups, counts = data
+def data() -> Arrays:
+    """What models are looked at on."""
+    return bags_of_rows(0)
+
+
+@pytest.fixture(scope="module")
+def training() -> Arrays:
+    """What they are trained on."""
+    return bags_of_rows(1)
+
+
+@pytest.fixture(scope="module")
+def llp(training: Arrays) -> Any:
+    X, _, groups, counts = training
     return kofn.LLPClassifier(NETWORK, label="count", random_state=0).fit(X, counts, groups=groups)
 
 
 @pytest.fixture(scope="module")
-def mil(data: Arrays) -> Any:
-    X, _, groups, counts = data
+def mil(training: Arrays) -> Any:
+    X, _, groups, counts = training
     return kofn.MILClassifier(NETWORK, random_state=0).fit(X, counts > 0, groups=groups)
 
 
 @pytest.fixture(scope="module")
-def pu(data: Arrays) -> Any:
-    X, truth, _, _ = data
+def pu(training: Arrays) -> Any:
+    X, truth, _, _ = training
     y = np.where(truth & (np.arange(len(X)) % 3 == 0), 1, -1)
     return kofn.PUClassifier(NETWORK, mixture=0.2, random_state=0).fit(X, y)
 
@@ -177,9 +188,10 @@ def test_mil_rows_show_the_columns_that_matter(data: Arrays, mil: Any) -> None:
     assert "<b>up" not in render(report)
 
 
-def test_attention_scores_bags_by_itself(data: Arrays) -> None:
-    X, _, groups, counts = data
+def test_attention_scores_bags_by_itself(data: Arrays, training: Arrays) -> None:
+    X, _, groups, counts = training
     model = kofn.MILClassifier(QUICK, loss="attention", random_state=0).fit(X, counts > 0, groups=groups)
+    X, _, groups, counts = data
     report = report_of(model, X, counts > 0, groups)
     assert report.bags is not None
     np.testing.assert_allclose(report.bags.at_least_one, model.predict_bag_proba(X, groups)[:, 1])

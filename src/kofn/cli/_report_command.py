@@ -10,6 +10,7 @@ import typer
 from kofn.cli import _options as options
 from kofn.cli._outputs import Force, require_writable
 from kofn.cli._screen_text import line
+from kofn.cli._screen_verdicts import show_verdicts
 
 
 def report(
@@ -41,5 +42,7 @@ def report(
     if data is not None:
         TableFile(data)
     loaded = TableModel.load(model)
-    write(report_table(loaded, data, truth=truth, positive=positive, title=title), output)
+    made = report_table(loaded, data, truth=truth, positive=positive, title=title)
+    write(made, output)
+    show_verdicts(made.verdicts)
     line(f"wrote {output}")

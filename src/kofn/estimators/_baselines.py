@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,17 +13,18 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from kofn.bags import Bags
-from kofn.learners import BagObjective, Objective, PooledObjective, Problem, PUProblem
-from kofn.learners._design import Design
+from kofn.estimators._bag_means import BagFeatures, BagMeans
+from kofn.estimators._fit_warning import FitWarning
+from kofn.learners import Objective, Problem, PUProblem
 from kofn.learners._problem import start_at
 from kofn.learners._splits import Split
 
-MOST = 20_000  # bags or rows that a baseline is fitted to: it is to take a second
 NO_FEATURES, BAG_MEANS = "no features", "bag means"
 
 
-def baseline_losses(problem: Problem, splits: Sequence[Split]) -> dict[str, float]:
-    """Mean losses of the held-out bags by two models that anybody would try first.
+@dataclass(frozen=True, eq=False)
+class Baselines:
+    """How good two models are that anybody would try first.
 
         "no features": every instance has the base rate.
         "bag means":   ridge regression of the bags' proportions, of each class if there are several, on the means of
@@ -30,38 +32,67 @@ def baseline_losses(problem: Problem, splits: Sequence[Split]) -> dict[str, floa
                        unlabelled, logistic regression of which rows are labelled, its intercept moved until the mean
                        probability is the mixture.
 
+    Attributes:
+        losses: mean losses of the held-out bags by name; none where nothing was held out, "no features" alone for
+            instances that are no table.
+        held_out: (k,) or (k, C) logits of the held-out units, in ascending order, by the linear model that was fitted
+            to the others; None where there is none.
+        bag_means: the linear model of all bags; None for instances that are no table, and if there is one label only.
+    """
+
+    losses: dict[str, float]
+    held_out: NDArray[np.float64] | None = None
+    bag_means: BagMeans | None = None
+
+
+def fit_baselines(problem: Problem, splits: Sequence[Split], *, to_all: bool = True) -> Baselines:
+    """Fit both to the parts that a learner learned from, judge them on those held out, and fit them to all bags.
+
     Args:
         problem: all bags.
         splits: bags to learn from, and bags to judge on, as a learner had them.
-
-    Returns:
-        A loss by name; none where nothing was held out, "no features" alone for instances that are no table.
+        to_all: whether the linear model of all bags is wanted.
     """
-    if not splits:
-        return {}
     with threadpool_limits(1, user_api="blas"):  # whose threads cost more than they bring on tables of some columns
-        return _baseline_losses(problem, splits)
+        features = BagFeatures.of(problem)
+        losses, held_out = _judged(problem, splits, features) if splits else ({}, None)
+        return Baselines(losses, held_out, BagMeans.fit(problem, features) if features and to_all else None)
 
 
-def _baseline_losses(problem: Problem, splits: Sequence[Split]) -> dict[str, float]:
+def warn_if_useless(validation_loss: float | None, losses: Mapping[str, float], *, stacklevel: int) -> None:
+    """Warn of a fit that is no better than a model without features."""
+    if validation_loss is not None and validation_loss >= losses[NO_FEATURES]:
+        warnings.warn(
+            f"this fit is no better than a model without features: the loss of held-out bags is "
+            f"{validation_loss:.4g}, and {losses[NO_FEATURES]:.4g} if every instance has the base "
+            f"rate. Check that the features can distinguish the classes, that rows and bags belong together, and "
+            f"that there are enough bags; or try another learner.",
+            FitWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def _judged(
+    problem: Problem, splits: Sequence[Split], features: BagFeatures | None
+) -> tuple[dict[str, float], NDArray[np.float64] | None]:
     found: dict[str, list[float]] = {NO_FEATURES: []}
-    weights = []
-    table = _bag_features(problem) if problem.instances.ndim == 2 else None
-    if table is not None:
+    weights, units, logits = [], [], []
+    if features is not None:
         found[BAG_MEANS] = []
     for train_units, held_units in splits:
-        train, held = problem.take(train_units), problem.take(held_units)
+        held = problem.take(held_units)
         without = losses_without_features(
             held.objective, held.labels, held.bags, problem.rate, pooled=held.pooling is not None
         )
         found[NO_FEATURES].append(float(held.mean(without)))
-        if table is not None:
-            if isinstance(train, PUProblem) and isinstance(held, PUProblem):
-                found[BAG_MEANS].append(_labelled_against_unlabelled(table, train, held))
-            else:
-                found[BAG_MEANS].append(_loss(held, _predicted(table, problem, train_units, held_units)))
+        if features is not None:
+            predicted = _predicted(problem, features, train_units, held_units)
+            found[BAG_MEANS].append(_loss(problem, held, held_units, predicted))
+            units.append(held_units)
+            logits.append(predicted)
         weights.append(float(held.bag_weights.sum()))
-    return {name: float(np.average(losses, weights=weights)) for name, losses in found.items()}
+    means = {name: float(np.average(losses, weights=weights)) for name, losses in found.items()}
+    return means, torch.cat(logits)[torch.cat(units).argsort()].numpy() if logits else None
 
 
 def losses_without_features(
@@ -86,58 +117,23 @@ def losses_without_features(
     return objective(start.expand(entries, *start.shape).contiguous(), labels, bags.offsets)
 
 
-def _bag_features(problem: Problem) -> NDArray[np.float64]:
-    """Means (b, width) of the standardised features of each bag; of positives and unlabelled, features of the rows."""
-    x = Design.learn(problem.instances, problem.categories)(problem.instances)
-    return x.astype(np.float64) if isinstance(problem, PUProblem) else problem.bags.mean(x).double().numpy()
+def _predicted(problem: Problem, features: BagFeatures, train: Tensor, held: Tensor) -> Tensor:
+    """Logits (k,) or (k, C) of one instance of each held-out bag, or of held-out rows."""
+    model = BagMeans.fit(problem, features, train)
+    if model is None:  # one label only: of positives and unlabelled there is nothing to say
+        value = torch.tensor(torch.nan) if isinstance(problem, PUProblem) else problem.start
+        return value.double().expand(len(held))
+    # A tensor of one position would be taken for a number.
+    return model.logits(
+        features.table[held.numpy()], torch.ones(0) if model.kind == "row" else problem.bags.sizes[held]
+    )
 
 
-def _predicted(table: NDArray[np.float64], problem: Problem, train: Tensor, held: Tensor) -> Tensor:
-    """Logits (b,) or (b, C) of one instance of each held-out bag, by a linear model of the means."""
-    from sklearn.linear_model import LogisticRegression, RidgeCV
-
-    train = train[:MOST]
-    sizes = problem.bags.sizes[held].double()
-    y = problem.proportions[train].double().numpy()
-    known, unknown = table[train.numpy()], table[held.numpy()]  # a tensor of one position would be taken for a number
-    objective = problem.objective
-    if not isinstance(objective, (BagObjective, PooledObjective)):
-        share = torch.from_numpy(RidgeCV(alphas=np.logspace(-1, 5, 13)).fit(known, y).predict(unknown))
-        # Nearer to 0 or 1 than half an instance nobody knows a bag.
-        half = 0.5 / (sizes + 1)
-        if problem.outputs:
-            return torch.maximum(share, half.unsqueeze(1)).log()
-        return torch.logit(torch.clamp(share, half, 1 - half))
-    if len(np.unique(y)) < 2:
-        return problem.start.expand(len(held))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it did not converge is no matter here
-        model = LogisticRegression(max_iter=200).fit(known, y)
-    bag = torch.from_numpy(model.decision_function(unknown)).double()
-    if isinstance(objective, PooledObjective) or objective.pool is not None:
-        return bag  # of equal instances every pool is one of them
-    # P(S >= 1) = 1 - (1 - p)^n, so with t = -log P(S = 0) / n the odds p / (1 - p) are e^t - 1.
-    return torch.log(torch.expm1(torch.nn.functional.softplus(bag) / sizes))
-
-
-def _labelled_against_unlabelled(table: NDArray[np.float64], train: PUProblem, held: PUProblem) -> float:
-    from scipy.optimize import brentq
-    from sklearn.linear_model import LogisticRegression
-
-    rows = train.chosen[torch.linspace(0, len(train.chosen) - 1, min(MOST, len(train.chosen))).long()]
-    y = train.labeled[rows].numpy()
-    if y.all() or not y.any():
-        return float("nan")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = LogisticRegression(max_iter=200).fit(table[rows.numpy()], y)
-    scores = torch.from_numpy(model.decision_function(table)).double()
-    unlabelled = scores[train.chosen[~train.labeled[train.chosen]]]
-    shift = brentq(lambda b: float(torch.sigmoid(unlabelled + b).mean()) - train.rate, -100.0, 100.0)
-    return float(held.mean_loss(scores + shift))
-
-
-def _loss(problem: Problem, bag_logits: Tensor) -> float:
-    """The mean loss where all instances of a bag have the same logits, (b,) or (b, C)."""
-    logits = bag_logits if problem.pooling is not None else bag_logits.repeat_interleave(problem.bags.sizes, 0)
-    return float(problem.mean(problem.objective(logits, problem.labels, problem.bags.offsets)))
+def _loss(problem: Problem, held: Problem, units: Tensor, predicted: Tensor) -> float:
+    """The mean loss where all instances of a bag have the same logits, (k,) or (k, C), or of logits of rows."""
+    if isinstance(problem, PUProblem):
+        logits = torch.full((len(problem.instances),), torch.nan, dtype=torch.float64)
+        logits[problem.chosen[units]] = predicted
+        return float(held.mean_loss(logits))
+    logits = predicted if held.pooling is not None else predicted.repeat_interleave(held.bags.sizes, 0)
+    return float(held.mean(held.objective(logits, held.labels, held.bags.offsets)))

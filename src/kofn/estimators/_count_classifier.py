@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from copy import copy
 from numbers import Integral
@@ -22,12 +21,12 @@ from kofn import _require
 from kofn.bags import Bags
 from kofn.classes import one_vs_rest
 from kofn.counts import CountDistribution
-from kofn.estimators._baselines import NO_FEATURES, baseline_losses
+from kofn.estimators._baselines import fit_baselines, warn_if_useless
 from kofn.estimators._class_table import ClassTable
 from kofn.estimators._columns import Columns, EncodedTable, Floats, has_categories
 from kofn.estimators._count_mixture import CountMixture, count_distribution
 from kofn.estimators._ensemble import Ensemble, mixed
-from kofn.estimators._fit_warning import FitWarning
+from kofn.estimators._fingerprint import Fingerprint
 from kofn.estimators._row_labels import Array, as_array, bags_of, rows_of
 from kofn.estimators._saving import load, save
 from kofn.learners import Fitted, Learner, Linear, Network, Problem, Progress, PUProblem, Trees
@@ -158,6 +157,7 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
     def _fit(self: Self, problem: Problem, classes: Array, seed: int) -> Self:
         """Let the learner minimise the problem's loss, and keep the result."""
         rows = len(problem.instances)
+        fingerprint = Fingerprint.of(problem.instances, None if isinstance(problem, PUProblem) else problem.bags)
         bags, used, problem = _used(problem)
         learner = self._learner(problem)
         problem, fitted = self._learn(learner, problem, seed)
@@ -180,16 +180,11 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
             self.held_out_logits_ = np.full((rows, *problem.outputs), np.nan)
             self.held_out_logits_[used.numpy()] = fitted.held_out_logits
         self.validation_loss_ = fitted.validation_loss
-        self.baselines_ = baseline_losses(problem, fitted.splits)
-        if self.validation_loss_ is not None and self.validation_loss_ >= self.baselines_[NO_FEATURES]:
-            warnings.warn(
-                f"this fit is no better than a model without features: the loss of held-out bags is "
-                f"{self.validation_loss_:.4g}, and {self.baselines_[NO_FEATURES]:.4g} if every instance has the base "
-                f"rate. Check that the features can distinguish the classes, that rows and bags belong together, and "
-                f"that there are enough bags; or try another learner.",
-                FitWarning,
-                stacklevel=3,
-            )
+        baselines = fit_baselines(problem, fitted.splits)
+        self.baselines_, self.bag_means_ = baselines.losses, baselines.bag_means
+        self.held_out_bag_means_ = baselines.held_out
+        self.fingerprint_ = fingerprint
+        warn_if_useless(self.validation_loss_, self.baselines_, stacklevel=3)
         return self
 
     def _learn(self, learner: Learner, problem: Problem, seed: int) -> tuple[Problem, Fitted]:

@@ -83,6 +83,8 @@ class LLPClassifier(CountClassifier):
         held_out_logits_: (n,) or (n, C) logits of their instances by models that had not seen them, NaN elsewhere.
         validation_loss_: mean loss of these bags.
         baselines_: mean losses of the same bags: by a model without features, and by a regression on the means of bags.
+        bag_means_: that regression, fitted to all bags; None for images. fingerprint_: hashes of the training data.
+        held_out_bag_means_: logits of the bags `held_out_` by that regression, fitted to the others.
         feature_importances_: (features,) of trees: the share of each column in the gain of all splits.
         network_: the trained module, if the learner is a network.
         n_features_in_: as in scikit-learn.

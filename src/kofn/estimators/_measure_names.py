@@ -27,7 +27,10 @@ MEASURES: Mapping[str, Measure] = {
         "Log-likelihood of a bag's label", "Mean log-probability of the labels; higher is better."
     ),
     "log_likelihood_baseline": Measure(
-        "Log-likelihood, baseline without features", "The same if every instance had the overall share."
+        "Log-likelihood, baseline without features", "The same if every instance had the base rate of training."
+    ),
+    "log_likelihood_gain": Measure(
+        "Gain over no features", "Log-likelihood of a bag's label above that baseline; better than nothing above 0."
     ),
     "expected_count_error": Measure(
         "Mean absolute count error", "Mean distance of the expected from the known count of a bag."
@@ -50,6 +53,11 @@ MEASURES: Mapping[str, Measure] = {
         "Calibration error", "Largest distance between the level of an interval of the count and its coverage."
     ),
     "bag_accuracy": Measure("Bag accuracy", "Share of bags whose label is predicted.", percent=True),
+    "bag_accuracy_baseline": Measure(
+        "Bag accuracy, majority baseline",
+        "The same if all bags are said to have the more frequent label.",
+        percent=True,
+    ),
     "bag_auc": Measure("Bag AUC", "How often a positive bag scores above a negative one.", percent=True),
     "mixture": Measure("Mixture", "The share of positives among the unlabelled that was trained with.", percent=True),
     "mixture_low": Measure(

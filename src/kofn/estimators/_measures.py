@@ -14,11 +14,12 @@ from kofn import metrics
 from kofn.bags import Bags
 from kofn.classes import one_vs_rest
 from kofn.counts import CountDistribution
-from kofn.estimators._baselines import losses_without_features
+from kofn.estimators._bag_losses import MODEL, bag_losses
+from kofn.estimators._baselines import NO_FEATURES
 from kofn.estimators._class_table import ClassTable
 from kofn.estimators._count_errors import LEVEL, class_count_errors, count_errors
 from kofn.estimators._count_mixture import CountMixture, count_distribution
-from kofn.estimators._ensemble import mixed, mixed_losses
+from kofn.estimators._ensemble import mixed
 from kofn.estimators._llp_classifier import LLPClassifier
 from kofn.estimators._measure_names import MEASURES
 from kofn.estimators._mil_classifier import ATTENTION, MILClassifier
@@ -53,12 +54,12 @@ def measure(
             are measured by; None where `logits` are of one model.
 
     Returns:
-        With `y`, LLP: log_likelihood, log_likelihood_baseline. MIL: bag_accuracy, bag_auc. PU: the measures of
-        `pu_measures`. With counts that `truth` or `y` tells: expected_count_error, expected_count_error_baseline,
-        interval_coverage, calibration_error; of bounds expected_count_in_interval, of noisy counts
-        distance_to_observed. With `truth`: accuracy, log_loss, positive_share, predicted_positive_share, auc,
-        balanced_accuracy, f1. What needs both classes is left out where there is one. Of several classes errors and
-        coverages of counts are means over bags and classes.
+        With `y`, LLP: log_likelihood, log_likelihood_baseline, log_likelihood_gain. MIL: these, bag_accuracy,
+        bag_accuracy_baseline, bag_auc. PU: the measures of `pu_measures`. With counts that `truth` or `y` tells:
+        expected_count_error, expected_count_error_baseline, interval_coverage, calibration_error; of bounds
+        expected_count_in_interval, of noisy counts distance_to_observed. With `truth`: accuracy, log_loss,
+        positive_share, predicted_positive_share, auc, balanced_accuracy, f1. What needs both classes is left out where
+        there is one. Of several classes errors and coverages of counts are means over bags and classes.
     """
     if members is None and logits is not None:
         members = torch.from_numpy(logits).unsqueeze(0)
@@ -73,11 +74,11 @@ def measure(
     elif bags is not None:
         scores = None if members is None else members[:, bags.index]
         if isinstance(estimator, LLPClassifier) and y is not None and scores is not None:
-            found |= _likelihood(estimator, scores, y, bags)
+            found |= _likelihood(estimator, y, bags, members=scores)
         if bag_logits is None and scores is not None:
             bag_logits = mixed(torch.stack([metrics.bag_scores(x, offsets=bags.offsets) for x in scores])).numpy()
         if isinstance(estimator, MILClassifier) and y is not None and bag_logits is not None:
-            found |= _bags(estimator, bag_logits, y, bags)
+            found |= _likelihood(estimator, y, bags, bag_logits=bag_logits) | _bags(estimator, bag_logits, y, bags)
         if scores is not None and estimator.loss not in ATTENTION:
             found |= _counts(estimator, scores, y, bags, truth)
     if truth is not None and logits is not None and len(logits[judged]):
@@ -152,7 +153,7 @@ def _several(
     if bags is not None:
         scores = members[:, bags.index]
         if y is not None:
-            found |= _likelihood(estimator, scores, y, bags)
+            found |= _likelihood(estimator, y, bags, members=scores)
         counts, _ = known_counts(estimator, y, bags, truth)
         if counts is not None:
             rates, _ = count_rates(counts, bags.sizes, None)
@@ -164,16 +165,14 @@ def _several(
     return found
 
 
-def _likelihood(estimator: LLPClassifier, logits: Tensor, y: Array | ClassTable, bags: Bags) -> dict[str, float]:
-    _, stated, objective, counts = estimator._statement(y, bags, estimator.classes_)
-    if counts.dim() == 2:
-        rate, _ = count_rates(counts, bags.sizes, None)
-    else:
-        rate = float(counts.clamp(min=0).minimum(bags.sizes.double()).sum() / bags.sizes.sum())
-    losses = torch.stack([objective(member, stated, bags.offsets) for member in logits])
+def _likelihood(estimator: Any, y: Any, bags: Bags, **scores: Any) -> dict[str, float]:
+    """Mean log-probabilities of the labels of bags, by the model and without features."""
+    losses = bag_losses(estimator, y, bags, **scores)
+    mean, baseline = (-float(losses[name].mean()) for name in (MODEL, NO_FEATURES))
     return {
-        "log_likelihood": -float(mixed_losses(losses).mean()),
-        "log_likelihood_baseline": -float(losses_without_features(objective, stated, bags, rate).mean()),
+        "log_likelihood": mean,
+        "log_likelihood_baseline": baseline,
+        "log_likelihood_gain": mean - baseline,
     }
 
 
@@ -198,6 +197,7 @@ def _counts(
 def _bags(estimator: MILClassifier, scores: Array, y: Any, bags: Bags) -> dict[str, float]:
     labels = estimator._bag_labels(y, bags, len(y)).numpy()
     result = {"bag_accuracy": metrics.accuracy(labels, scores)}
+    result["bag_accuracy_baseline"] = float(max(labels.mean(), 1 - labels.mean()))
     if 0 < labels.sum() < len(labels):
         result["bag_auc"] = metrics.auc(labels, scores)
     return result

@@ -9,15 +9,20 @@ from types import NoneType
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from kofn._model_file import Model, read_model, write_model
+from kofn.estimators._bag_means import BagMeans
 from kofn.estimators._columns import Columns
 from kofn.estimators._fact_shapes import NUMBER, NUMBER_OR_NONE, require_shape
+from kofn.estimators._fingerprint import Fingerprint
 from kofn.learners import Learner, Linear, Network, Trees
 
 # Of the machine, not of the model.
 NOT_KEPT = ("learner", "checkpoint", "callback", "progress", "device", "threads", "n_jobs")
+HELD_OUT = ("held_out_logits_", "held_out_bag_means_")  # in float32: they are looked at, not computed with
+BAG_MEANS = "bag_means."  # what the names of its tensors begin with
 WIDEST = 2**24  # bytes of all classes, so that a file cannot ask for memory that it does not fill
 
 
@@ -28,6 +33,9 @@ SHAPES: dict[str, Any] = {  # of facts that nothing below would check
     "best_step": (int, NoneType),
     "validation_loss": NUMBER_OR_NONE,
     "baselines": {...: NUMBER},
+    "fingerprint": {"rows": int, "whole": str, "lowest": {"bags": [int], "rows": [int]}},
+    "held_out_scores": [str],
+    "bag_means": (dict, NoneType),
     "mixture": NUMBER_OR_NONE,
     "mixture_interval": (list, NoneType),
     "bag_effect": [NUMBER_OR_NONE],
@@ -43,6 +51,10 @@ def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) 
     members = [member.to_model() for member in estimator.members_]
     for number, (_, of_member) in enumerate(members):
         tensors |= {f"{_member(number)}{name}": value for name, value in of_member.items()}
+    bag_means, of_means = (None, {}) if estimator.bag_means_ is None else estimator.bag_means_.to_model()
+    tensors |= {f"{BAG_MEANS}{name}": value for name, value in of_means.items()}
+    held_out = {name: getattr(estimator, name) for name in HELD_OUT if getattr(estimator, name) is not None}
+    tensors |= {name: torch.from_numpy(value.astype(np.float32)) for name, value in held_out.items()}
     facts: dict[str, Any] = {
         "parameters": kept,
         "not_saved": [*code, *learner_code],
@@ -62,6 +74,9 @@ def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) 
         "validation_loss": estimator.validation_loss_,
         "baselines": estimator.baselines_,
         "held_out": to_json(estimator.held_out_),
+        "held_out_scores": list(held_out),
+        "bag_means": bag_means,
+        "fingerprint": estimator.fingerprint_.to_facts(),
         "mixture": getattr(estimator, "mixture_", None),
         "mixture_interval": to_json(getattr(estimator, "mixture_interval_", None)),
         "bag_effect": [estimator.bag_effect_, getattr(estimator, "bag_effect_error_", None)],
@@ -113,7 +128,8 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     estimator.fitted_learner_ = copy(learner)
     estimator.fitted_ = learner.from_model(described["state"], model.tensors)
     estimator.members_ = [
-        learner.from_model(state, _of_member(model.tensors, number)) for number, state in enumerate(facts["members"])
+        learner.from_model(state, _beginning(model.tensors, _member(number)))
+        for number, state in enumerate(facts["members"])
     ]
     dtype = np.dtype(facts["classes_dtype"])
     if dtype.itemsize * len(facts["classes"]) > WIDEST:
@@ -143,7 +159,17 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     if hasattr(kind, "bag_effect_error_"):  # label proportions may have one
         estimator.bag_effect_, estimator.bag_effect_error_ = float(effect), error
     estimator.held_out_ = np.array(facts["held_out"], dtype=np.int64)
-    estimator.held_out_logits_ = None
+    means = facts["bag_means"]
+    estimator.bag_means_ = None
+    if means is not None:
+        estimator.bag_means_ = BagMeans.from_model(means, _beginning(model.tensors, BAG_MEANS), rate.shape)
+    estimator.fingerprint_ = Fingerprint.from_facts(facts["fingerprint"])
+    lengths = estimator.fingerprint_.rows, len(estimator.held_out_)
+    for name, length in zip(HELD_OUT, lengths, strict=True):
+        scores = model.tensors[name] if name in facts["held_out_scores"] else None
+        if scores is not None and scores.shape != (length, *rate.shape):
+            raise ValueError(f"the model must have {length} of its {name}; it has {tuple(scores.shape)}.")
+        setattr(estimator, name, None if scores is None else scores.double().numpy())
     return estimator
 
 
@@ -152,9 +178,8 @@ def _member(number: int) -> str:
     return f"member.{number}."
 
 
-def _of_member(tensors: Mapping[str, Tensor], number: int) -> dict[str, Tensor]:
-    """The tensors of a member, by the names that its learner gave them."""
-    beginning = _member(number)
+def _beginning(tensors: Mapping[str, Tensor], beginning: str) -> dict[str, Tensor]:
+    """The tensors whose names begin so, by the rest of their names, which is what their owner calls them."""
     return {name.removeprefix(beginning): value for name, value in tensors.items() if name.startswith(beginning)}
 
 

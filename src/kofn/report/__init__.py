@@ -1,5 +1,6 @@
 """A report of what was learned: one page that needs no network, from plain data or a fitted estimator."""
 
+from kofn.estimators._verdicts import Verdict
 from kofn.report._build import metrics_of, report_of
 from kofn.report._contents import (
     BagDistribution,
@@ -32,6 +33,7 @@ __all__ = [
     "Metric",
     "Report",
     "RowTable",
+    "Verdict",
     "metrics_of",
     "render",
     "report_of",

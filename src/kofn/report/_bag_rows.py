@@ -40,17 +40,18 @@ class Rows:
     note: str
 
 
-def bag_rows(bags: BagTable, links: Mapping[int, str] | None = None) -> Rows:
+def bag_rows(bags: BagTable, links: Mapping[int, str] | None = None, word: str = "known") -> Rows:
     """The bags that are listed: all, or some of very many; with surprise, the most surprising first.
 
     Args:
         bags: the table.
         links: by place of a bag, where it opens.
+        word: "known", or "true" if the model was told less than the counts.
     """
     listed = listed_bags(len(bags), bags.surprise)
     chosen, note = (listed.places, listed.note) if bags.listed is None else (bags.listed, bags.note)
     columns = ["Bag", "Size", "Expected", "Low", "High", "At least one"]
-    columns[2:2] = [] if bags.known is None else ["Known"]
+    columns[2:2] = [] if bags.known is None else [word.capitalize()]
     columns += [] if bags.labels is None else ["Label"]
     if bags.surprise is not None:
         columns.append("Surprise")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,26 +12,21 @@ from torch import Tensor
 
 from kofn.bags import Bags
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
-from kofn.estimators._count_errors import LEVEL
 from kofn.estimators._count_mixture import count_distribution
 from kofn.estimators._ensemble import mixed
+from kofn.estimators._judged import Judged, judge
 from kofn.estimators._measure_names import MEASURES
 from kofn.estimators._measures import count_summaries, known_counts, measure
-from kofn.estimators._mil_classifier import ATTENTION
-from kofn.estimators._mixture import ASSUMPTION
 from kofn.estimators._row_labels import bags_of
-from kofn.learners._learner import step_name
+from kofn.estimators._trust import verdicts
 from kofn.report import _count_distributions as distributions
 from kofn.report._class_chapters import class_chapters, class_codes, confusion
 from kofn.report._contents import BagTable, Binomial, Metric, Report, Task
 from kofn.report._examples import bag_examples, is_positive, leading_columns
+from kofn.report._facts import TASKS, bootstrap_facts, model_facts
 from kofn.report._images import as_pixels
 from kofn.report._opened_bags import opened_bags, opened_classes
-from kofn.report._plot import percent
-
-TASKS: dict[Task, str] = {"llp": "Label proportions", "mil": "Multiple instances", "pu": "Positive and unlabelled"}
-
-STEPS = {"round": "Rounds", "epoch": "Epochs", "penalty": "Penalties"}
+from kofn.report._scope import Drawn, scope_sentences, taken
 
 
 def report_of(
@@ -46,8 +41,12 @@ def report_of(
     table: Any = None,
     title: str | None = None,
     facts: Any = (),
+    limit: int = 100_000,
 ) -> Report:
     """What a report shows of a fitted estimator on some data, with exact distributions of counts.
+
+    If X are the training data, in their order, it is about the bags that were held out, with scores by models that had
+    not seen them, which the estimator keeps. Of other data that the model was trained on it says that it was.
 
     Args:
         estimator: fitted.
@@ -58,9 +57,11 @@ def report_of(
         truth: (n,) the true class of each row, 0 and 1 or as in `classes_`, if it is known. For scoring only. Of
             several classes there is a chapter for each, and with `truth` a confusion matrix.
         images: (n, h, w) or (n, h, w, 3), the picture of each row: uint8, or numbers from 0 to 1.
-        table: (n, columns) a DataFrame to show instances by, if they are no images and X is not fit to be read.
+        table: (n, columns) a DataFrame to show instances by, if they are no images and X is not fit to be read; or a
+            function that makes one of the rows whose numbers it is given.
         title: heading of the page.
         facts: further names and values to show, before those that the estimator gives.
+        limit: rows of the bags that are drawn, at random; verdicts and measures are of all.
 
     Raises:
         sklearn.exceptions.NotFittedError: the estimator is not fitted.
@@ -82,68 +83,90 @@ def report_of(
     """
     task = _task_of(estimator)
     check_is_fitted(estimator)
-    members = estimator._member_logits(X)
-    scores_of_rows = mixed(members, classes=members.dim() == 3).numpy()
-    rows = len(scores_of_rows)
-    facts = [*facts, *_bootstrap(estimator, X, rows)]
+    judged = judge(estimator, X, groups, copies)
+    kept, facts = judged.rows, [*facts, *bootstrap_facts(estimator, X, len(judged.rows))]
     if isinstance(estimator, LLPClassifier) and len(estimator.classes_) > 2:
-        shown = X if table is None else table
-        contents = _several_classes(estimator, scores_of_rows, members, y, groups, copies, truth, shown)
-        return _report(estimator, task, rows, title, facts, contents)
-    labels = _column("y", y, rows)
-    positive = None if truth is None else is_positive(_column("truth", truth, rows), estimator.classes_)
-    pixels = None if images is None else as_pixels(_column("images", images, rows))
-    _column("table", table, rows)
-    logits = torch.from_numpy(scores_of_rows)
-    before = torch.full_like(logits, estimator.rate_).logit()  # where every learner starts
+        contents = _several_classes(estimator, judged, y, groups, truth, X if table is None else table, limit)
+        return _report(estimator, task, judged, title, facts, contents)
+    labels, images = (_column(name, column, len(kept), kept) for name, column in (("y", y), ("images", images)))
+    positive = None if truth is None else is_positive(_column("truth", truth, len(kept), kept), estimator.classes_)
+    if not callable(table):
+        _column("table", table, len(kept))
+    logits = torch.from_numpy(judged.logits)
     report: dict[str, Any] = {}
-    unlabeled = torch.ones(rows, dtype=torch.bool)
+    unlabeled = torch.ones(len(logits), dtype=torch.bool)
     if task == "pu" and labels is not None:
         unlabeled = torch.from_numpy(np.asarray(labels != estimator.classes_[1]))
-    bags = bag_logits = None
+    bags = shown = None
     if groups is not None:
-        bags = bags_of(groups, rows, copies)
-        if estimator.loss in ATTENTION:  # which scores bags by itself
-            bag_logits = cast(MILClassifier, estimator)._pooled_logits(estimator._instances(X), bags)
-        bag_table, counts, label_texts = _bag_table(estimator, task, members, bags, labels, positive, bag_logits)
-        each, each_before = members[:, bags.index], before[bags.index]
-        scores = estimator._marginal(logits)
-        columns = leading_columns(X if table is None else table, scores.numpy())
-        report["bags"], report["details"] = opened_bags(
-            estimator, task, bag_table, bags, members, labels=labels, label_texts=label_texts, counts=counts,
-            truth=positive, bag_logits=bag_logits, columns=columns,
-        )  # fmt: skip
-        report["distributions"] = distributions.some_distributions(
-            bag_table.names, bags, each, each_before, counts, estimator.bag_effect_
+        bags = judged.bags or bags_of(taken(np.asarray(groups), kept), len(logits), taken(copies, kept))
+        shown = Drawn.of(judged, bags, limit)
+        report |= _bag_chapters(
+            estimator,
+            task,
+            shown,
+            taken(labels, shown.rows),
+            taken(positive, shown.rows),
+            leading_columns(shown.given(X if table is None else table), mixed(shown.members).numpy()),
+            None if images is None else as_pixels(images[shown.rows]),
         )
-        if counts is not None:
-            report["calibration"] = distributions.calibration(each, counts, bags.offsets, estimator.bag_effect_)
-        examples = bag_examples(columns, bags, bag_table, label_texts, scores, positive, pixels)
-        bag = examples.typical_bag(counts)
-        if bag is not None:
-            distribution = distributions.bag_distribution(
-                bag, bag_table.names, bags, each, each_before, counts, estimator.bag_effect_
-            )
-            report["typical_bag"] = examples.example(bag, int(bag_table.sizes[bag]), distribution=distribution)
-        if task == "mil":
-            report["examples"] = examples.most_positive()
     if isinstance(estimator, PUClassifier):
         report["binomial"] = _binomial(estimator, logits, unlabeled)
+    report["verdicts"] = verdicts(estimator, judged, labels, positive)
     if task == "pu" and labels is None:
-        labels = np.full(rows, estimator.classes_[0])  # no row is labelled
+        labels = np.full(len(logits), estimator.classes_[0])  # no row is labelled
     measures = measure(
-        estimator, scores_of_rows, y=labels, bags=bags, truth=positive, bag_logits=bag_logits, members=members
+        estimator,
+        judged.logits,
+        y=labels,
+        bags=bags,
+        truth=positive,
+        bag_logits=judged.bag_logits if bags is not None else None,
+        members=judged.members,
     )
-    return _report(estimator, task, rows, title, facts, report | {"metrics": metrics_of(measures)})
+    report |= {
+        "metrics": metrics_of(measures),
+        "scope": scope_sentences(judged, bags, None if shown is None else shown.bags),
+    }
+    return _report(estimator, task, judged, title, facts, report)
 
 
-def _report(estimator: Any, task: Task, rows: int, title: str | None, facts: Any, contents: dict[str, Any]) -> Report:
+def _bag_chapters(
+    estimator: Any, task: Task, shown: Drawn, labels: Any, positive: Any, columns: Any, pixels: Any
+) -> dict[str, Any]:
+    """The chapters that draw bags, of the rows that lie in them."""
+    bags, members, effect = shown.bags, shown.members, estimator.bag_effect_
+    bag_table, counts, label_texts = _bag_table(estimator, task, members, bags, labels, positive, shown.bag_logits)
+    each, logits = members[:, bags.index], mixed(members)
+    before = torch.full_like(logits, estimator.rate_).logit()[bags.index]  # where every learner starts
+    report: dict[str, Any] = {}
+    report["bags"], report["details"] = opened_bags(
+        estimator, task, bag_table, bags, members, labels=labels, label_texts=label_texts, counts=counts,
+        truth=positive, bag_logits=shown.bag_logits, columns=columns,
+    )  # fmt: skip
+    report["distributions"] = distributions.some_distributions(bag_table.names, bags, each, before, counts, effect)
+    if counts is not None:
+        report["calibration"] = distributions.calibration(each, counts, bags.offsets, effect)
+    examples = bag_examples(columns, bags, bag_table, label_texts, estimator._marginal(logits), positive, pixels)
+    bag = examples.typical_bag(counts)
+    if bag is not None:
+        distribution = distributions.bag_distribution(bag, bag_table.names, bags, each, before, counts, effect)
+        report["typical_bag"] = examples.example(bag, int(bag_table.sizes[bag]), distribution=distribution)
+    if task == "mil":
+        report["examples"] = examples.most_positive()
+    return report
+
+
+def _report(
+    estimator: Any, task: Task, judged: Judged, title: str | None, facts: Any, contents: dict[str, Any]
+) -> Report:
     """The contents with what every report has."""
     table = contents.get("bags") or next((part.bags for part in contents.get("parts", ())), None)
     return Report(
         title or f"{TASKS[task]}: what was learned",
         task,
-        facts=[*facts, *_facts(estimator, task, rows, table)],
+        facts=[*facts, *model_facts(estimator, task, judged.members.shape[1], table)],
+        source=judged.source,
         history=estimator.history_,
         best_step=estimator.best_step_,
         **contents,
@@ -151,25 +174,28 @@ def _report(estimator: Any, task: Task, rows: int, title: str | None, facts: Any
 
 
 def _several_classes(
-    estimator: LLPClassifier, scores: Any, members: Tensor, y: Any, groups: Any, copies: Any, truth: Any, shown: Any
+    estimator: LLPClassifier, judged: Judged, y: Any, groups: Any, truth: Any, table: Any, limit: int
 ) -> dict[str, Any]:
     """Measures of several classes, a chapter for each, and a confusion matrix."""
-    rows, logits = len(scores), torch.from_numpy(scores)
-    labels = None if y is None else estimator._labels(y, rows)
-    codes = None if truth is None else class_codes(_column("truth", truth, rows), estimator.classes_)
-    bags = None if groups is None else bags_of(groups, rows, copies)
-    measures = measure(estimator, scores, y=labels, bags=bags, truth=codes, members=members)
-    contents: dict[str, Any] = {"metrics": metrics_of(measures)}
+    kept = judged.rows
+    labels = None if y is None else estimator._labels(y, len(kept))[kept]
+    codes = None if truth is None else class_codes(_column("truth", truth, len(kept), kept), estimator.classes_)
+    bags = None if groups is None else judged.bags
+    measures = measure(estimator, judged.logits, y=labels, bags=bags, truth=codes, members=judged.members)
+    contents: dict[str, Any] = {"metrics": metrics_of(measures), "verdicts": verdicts(estimator, judged, labels, codes)}
     if codes is not None:
-        contents["confusion"] = confusion(codes, logits, estimator.classes_)
-    if bags is not None:
-        known, _ = known_counts(estimator, labels, bags, codes)
-        columns = leading_columns(shown, logits.softmax(1).amax(1).numpy())
-        contents["parts"] = opened_classes(
-            class_chapters(estimator, members, bags, known), estimator, bags, members, labels=labels, known=known,
-            truth=codes, columns=columns,
-        )  # fmt: skip
-    return contents
+        contents["confusion"] = confusion(codes, torch.from_numpy(judged.logits), estimator.classes_)
+    if bags is None:
+        return contents | {"scope": scope_sentences(judged, None, None)}
+    shown = Drawn.of(judged, bags, limit)
+    labels, codes = taken(labels, shown.rows), taken(codes, shown.rows)
+    known, _ = known_counts(estimator, labels, shown.bags, codes)
+    chapters = class_chapters(estimator, shown.members, shown.bags, known, told=codes is None, source=judged.source)
+    columns = leading_columns(shown.given(table), mixed(shown.members, classes=True).softmax(1).amax(1).numpy())
+    contents["parts"] = opened_classes(
+        chapters, estimator, shown.bags, shown.members, labels=labels, known=known, truth=codes, columns=columns
+    )
+    return contents | {"scope": scope_sentences(judged, bags, shown.bags)}
 
 
 def metrics_of(measures: Mapping[str, Any]) -> list[Metric]:
@@ -198,13 +224,14 @@ def _task_of(estimator: Any) -> Task:
     )
 
 
-def _column(name: str, values: Any, rows: int) -> Any:
+def _column(name: str, values: Any, rows: int, kept: Any = slice(None)) -> Any:
+    """Some rows of an array, which must have one entry for each row of X."""
     if values is None:
         return None
     array = np.asarray(values)
     if len(array) != rows:
         raise ValueError(f"`{name}` must have one entry for each of the {rows} rows of X; got {len(array)}.")
-    return array
+    return array[kept]
 
 
 def _bag_table(
@@ -235,6 +262,7 @@ def _bag_table(
         summaries["at_least_one"],
         known=None if known is None else known.numpy(),
         exact=exact,
+        told=task == "llp" and positive is None,
         labels=label_texts if known is None or task == "mil" or not exact else None,
         positive=positive_bags,
     )
@@ -248,49 +276,3 @@ def _binomial(estimator: Any, logits: Tensor, unlabeled: Tensor) -> Binomial | N
     size = estimator.bag_size or min(max(n_unlabeled // 32, 32), 200)
     # Before training every instance has the mixture for its probability: that is the binomial itself.
     return distributions.binomial(logits[unlabeled], None, logits[~unlabeled], estimator.mixture_, size)
-
-
-def _bootstrap(estimator: Any, X: Any, rows: int) -> list[tuple[str, str]]:
-    """How many fits there are to resampled bags, and how sure they are of the mean probability of all rows."""
-    if not estimator.members_ or not rows:
-        return []
-    low, high = estimator.predict_interval(X, LEVEL, groups=np.zeros(rows, dtype=np.int64), mean=True)
-    names = estimator.classes_.tolist() if len(estimator.classes_) > 2 else [""]
-    ends = zip(names, np.ravel(low), np.ravel(high), strict=True)
-    told = ", ".join(f"{name}{' ' if name != '' else ''}{percent(a)} to {percent(b)}" for name, a, b in ends)
-    return [("Bootstrap", f"{len(estimator.members_)} fits"), (f"Mean probability, {percent(LEVEL)} interval", told)]
-
-
-def _mixture_text(estimator: PUClassifier) -> str:
-    """How much of the unlabelled is positive and, if that was estimated, how well it is known."""
-    if estimator.mixture_interval_ is None:
-        return f"{estimator.mixture_:.3g}"
-    low, high = estimator.mixture_interval_
-    return (
-        f"{estimator.mixture_:.3g}, 90\u00a0% interval {low:.3g} to {high:.3g}: estimated, which assumes that "
-        f"{ASSUMPTION}"
-    )
-
-
-def _facts(estimator: Any, task: Task, rows: int, table: BagTable | None) -> list[tuple[str, str]]:
-    found = [
-        ("Task", TASKS[task]),
-        ("Loss", str(getattr(estimator, "loss_", estimator.loss))),
-        ("Instances", f"{rows:,}"),
-    ]
-    if table is not None:
-        sizes = table.sizes
-        spread = f"{sizes.min():,}" if sizes.min() == sizes.max() else f"{sizes.min():,} to {sizes.max():,}"
-        found += [("Bags", f"{len(table):,}"), ("Bag size", spread)]
-    if hasattr(estimator, "n_features_in_"):
-        found.append(("Features", f"{estimator.n_features_in_:,}"))
-    found.append(("Learner", type(estimator.fitted_learner_).__name__.lower()))
-    if estimator.history_:
-        found.append((STEPS.get(step_name(estimator.history_), "Steps"), f"{len(estimator.history_):,}"))
-    if estimator.bag_effect_:
-        found.append(("Bag effect", f"{estimator.bag_effect_:.3g}"))
-    if task == "pu":
-        found.append(("Mixture", _mixture_text(estimator)))
-    if estimator.random_state is not None:
-        found.append(("Random seed", str(estimator.random_state)))
-    return found

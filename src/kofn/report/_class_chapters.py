@@ -13,6 +13,7 @@ from kofn.bags import Bags
 from kofn.classes import one_vs_rest
 from kofn.estimators._count_mixture import count_distribution
 from kofn.estimators._measures import count_summaries
+from kofn.estimators._verdicts import Source
 from kofn.learners._problem import start_at
 from kofn.report import _count_distributions as distributions
 from kofn.report._contents import BagTable, Confusion, Report
@@ -41,7 +42,9 @@ def confusion(truth: NDArray[np.int64], logits: Tensor, classes: NDArray[Any]) -
     return Confusion([str(name) for name in classes.tolist()], counts)
 
 
-def class_chapters(estimator: Any, logits: Tensor, bags: Bags, known: Tensor | None) -> list[Report]:
+def class_chapters(
+    estimator: Any, logits: Tensor, bags: Bags, known: Tensor | None, *, told: bool, source: Source
+) -> list[Report]:
     """A report for each class against the rest: its count in each bag, some distributions, and their calibration.
 
     Args:
@@ -49,6 +52,8 @@ def class_chapters(estimator: Any, logits: Tensor, bags: Bags, known: Tensor | N
         logits: (B, n, C) of instances, by each of B models.
         bags: which instances lie in which bag.
         known: (b, C) float64 known counts, negative where unknown; None if there are none.
+        told: whether the model was told these counts.
+        source: of the rows.
     """
     names = [str(name) for name in bags.names]
     before = one_vs_rest(start_at(estimator.rate_).expand(1, -1).contiguous())
@@ -67,12 +72,14 @@ def class_chapters(estimator: Any, logits: Tensor, bags: Bags, known: Tensor | N
             summaries["high"],
             summaries["at_least_one"],
             known=None if counts is None else counts.masked_fill(counts < 0, np.nan).numpy(),
+            told=told,
         )
         start = before[code].expand(after.shape[1])
         chapters.append(
             Report(
                 f"Class {name} against the rest",
                 "llp",
+                source=source,
                 bags=table,
                 distributions=distributions.some_distributions(names, bags, after, start, complete, effect),
                 calibration=None

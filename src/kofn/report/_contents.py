@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kofn.estimators._verdicts import Source, Verdict
 from kofn.report._detail_contents import BagDetails
 
 Task = Literal["llp", "mil", "pu"]
@@ -102,6 +103,7 @@ class BagTable:
         at_least_one: (b,) P(S >= 1).
         known: (b,) the known number of positives, NaN where it is not known; None when it never is.
         exact: whether the known counts are the counts themselves; False if noise was added to them.
+        told: whether the known counts were told to the model; False if they are a truth that it never saw.
         labels: (b,) what the bag's label says, in words; None when there are none.
         positive: (b,) whether the bag's label says that it has a positive instance; None when labels say other things.
         surprise: (b,) how improbable the bag's label was, in bits: -log2 of a probability; NaN where there is no label.
@@ -118,6 +120,7 @@ class BagTable:
     at_least_one: Numbers
     known: Numbers | None = None
     exact: bool = True
+    told: bool = True
     labels: Sequence[str] | None = None
     positive: NDArray[np.bool_] | None = None
     surprise: Numbers | None = None
@@ -259,6 +262,9 @@ class Report:
         sensitivity: what other mixtures would change, as `PUClassifier.sensitivity` returns it.
         details: the bags of the table that can be opened.
         parts: further reports, as chapters of the same page.
+        verdicts: whether to trust the model: on skill, calibration and rows.
+        source: what sections are about: "held-out" bags of the training data, "new" data, or "training" data.
+        scope: in a sentence, which rows were measured and which are drawn.
     """
 
     title: str
@@ -278,3 +284,11 @@ class Report:
     sensitivity: Sequence[Mapping[str, float]] = ()
     details: BagDetails | None = None
     parts: Sequence[Report] = ()
+    verdicts: Sequence[Verdict] = ()
+    source: Source | None = None
+    scope: str = ""
+
+    @property
+    def has_validation(self) -> bool:
+        """Whether some step of the history has a loss of held-out bags."""
+        return any(np.isfinite(entry.get("val_loss", np.nan)) for entry in self.history)

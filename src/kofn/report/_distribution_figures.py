@@ -94,19 +94,17 @@ def coverage_curve(calibration: Calibration) -> Figure:
     for level, seen in points:
         plot.dot(level, seen, "point valid", radius=2.6, hint=f"{percent(level)} intervals hold {percent(seen)}")
     level, seen = max(points, key=lambda point: abs(point[1] - point[0]))
-    signed = sum(point[1] - point[0] for point in points) / len(points)
-    verdict = "as wide as they should be"
-    if abs(signed) > 0.03:
-        verdict = "wider than need be" if signed > 0 else "too narrow, or off"
+    reach = 2 * np.sqrt(level * (1 - level) / max(calibration.n_bags, 1))
+    far = "more than chance explains" if abs(seen - level) > reach else "which chance explains"
     summary = (
-        f"Overall the distributions are {verdict}. The largest gap is at the {percent(level)} intervals, which hold "
-        f"{percent(seen)} of {number(calibration.n_bags)} bags."
+        f"The largest gap is at the {percent(level)} intervals, which hold {percent(seen)} of "
+        f"{number(calibration.n_bags)} bags, {far}."
     )
     return Figure(plot.svg("Coverage of the central intervals of counts", summary), summary)
 
 
-def pit_histogram(calibration: Calibration) -> Figure:
-    """Where the known counts fall in their distributions, as a histogram."""
+def pit_histogram(calibration: Calibration, word: str = "known") -> Figure:
+    """Where the known (or true) counts fall in their distributions, as a histogram."""
     shares = [float(share) for share in calibration.pit]
     parts = len(shares)
     plot = Plot((0.0, 1.0), (0.0, max(*shares, 1.3 / parts)), x_label="place in the predicted distribution",
@@ -117,10 +115,10 @@ def pit_histogram(calibration: Calibration) -> Figure:
     plot.path([(0.0, 1 / parts), (1.0, 1 / parts)], "ideal")
     lower, upper = sum(shares[: parts // 2]), sum(shares[(parts + 1) // 2 :])
     summary = (
-        f"{percent(lower)} of the known counts fall in the lower half of their distributions, {percent(upper)} in the "
+        f"{percent(lower)} of the {word} counts fall in the lower half of their distributions, {percent(upper)} in the "
         f"upper."
     )
-    return Figure(plot.svg("Place of the known counts in their predicted distributions", summary), summary)
+    return Figure(plot.svg(f"Place of the {word} counts in their predicted distributions", summary), summary)
 
 
 def against_binomial(binomial: Binomial) -> Figure:

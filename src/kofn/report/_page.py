@@ -33,16 +33,25 @@ TAGLINES = {
 TAGLINE_OF_CLASSES = "Instances classified by a model that was told only how many of each bag are of each class."
 STYLES = "page.css", "details.css", "playground.css"
 SCRIPTS = "page.js", "count_plot.js", "bag_details.js", *PLAYGROUND_SCRIPTS
+# A word and a sign for each, since colour alone says nothing to some readers and to most printers.
+MARKS = {
+    "good": ("Good", "\u2713"),
+    "doubtful": ("Doubtful", "~"),
+    "bad": ("Bad", "\u2717"),
+    "unknown": ("Not known", "?"),
+}
+BADGES = {"held-out": "held-out", "new": "new data", "training": "training data"}
 KICKERS = {"llp": "label proportions", "mil": "multiple instances", "pu": "positive and unlabelled", None: ""}
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page that has something to show."""
+    """A section of the page that has something to show; its badge says which data it is about."""
 
     name: str
     heading: str
     figures: Sequence[figures.Figure] = ()
+    badge: str = ""
     table: Rows | None = None
     dots: Dots | None = None
 
@@ -93,6 +102,8 @@ def render(report: Report) -> str:
         kicker=KICKERS[report.task],
         tagline=TAGLINE_OF_CLASSES if report.task == "llp" and report.parts else TAGLINES[report.task],
         playground=elements_of(report),
+        marks=MARKS,
+        badges=BADGES,
         style=Markup(style),
         script=Markup(script),
         style_hash=_hash(style),
@@ -122,7 +133,8 @@ def write(report: Report, path: str | Path) -> None:
 
 def _chapter(report: Report, prefix: str = "") -> Chapter:
     """The sections of a report, in the order of the page."""
-    word = "known" if report.task == "llp" else "true"
+    word = "known" if report.task == "llp" and (report.bags is None or report.bags.told) else "true"
+    badge = BADGES.get(str(report.source), "")
     bags, typical_bag = report.bags, report.typical_bag
     sections = []
 
@@ -130,39 +142,42 @@ def _chapter(report: Report, prefix: str = "") -> Chapter:
         """Of figures that can be drawn."""
         there = [figure for figure in drawn if figure is not None]
         if there:
-            sections.append(Section(name, heading, there))
+            sections.append(Section(name, heading, there, badge))
 
     if report.comparison is not None:
         sections.append(Section("comparison", "How close counts come", dots=comparison_dots(report.comparison)))
     if typical_bag is not None:
         shown = [] if typical_bag.distribution is None else [typical_bag.distribution]
         drawn = [distributions.before_and_after(one, word, width=WIDE) for one in shown]
-        sections.append(Section("typical-bag", "Why counts are enough", drawn))
+        sections.append(Section("typical-bag", "Why counts are enough", drawn, badge))
     if report.binomial is not None:
         add("binomial", "Why counts are enough", distributions.against_binomial(report.binomial))
         add("instances", "Labelled and unlabelled", figures.instance_probabilities(report.binomial))
     if report.sensitivity:
-        sections.append(Section("sensitivity", "If the mixture were another"))
+        sections.append(Section("sensitivity", "If the mixture were another", badge=BADGES["training"]))
     if bags is not None:
         add("counts", f"Expected and {word} counts", figures.count_scatter(bags, word))
         add("separation", "Bags with and without", figures.bag_probabilities(bags))
     if report.confusion is not None:
-        sections.append(Section("confusion", "True and predicted classes"))
+        sections.append(Section("confusion", "True and predicted classes", badge=badge))
     if report.examples:
-        sections.append(Section("examples", "The most positive instances"))
+        sections.append(Section("examples", "The most positive instances", badge=badge))
     compared = [distributions.before_and_after(one, word) for one in report.distributions]
     add("distributions", "Before and after training", *compared)
     if report.calibration is not None:
         coverage, pit = (
             distributions.coverage_curve(report.calibration),
-            distributions.pit_histogram(report.calibration),
+            distributions.pit_histogram(report.calibration, word),
         )
         add("calibration", "Are the counts calibrated?", coverage, pit)
-    add("training", "Training", figures.loss_curves(report.history, report.best_step))
+    curves = figures.loss_curves(report.history, report.best_step)
+    if curves is not None:
+        judged = f"{BADGES['training']} and {BADGES['held-out']}" if report.has_validation else BADGES["training"]
+        sections.append(Section("training", "Training", [curves], judged))
     if bags is not None:
         opened = [] if report.details is None else [one.bag for one in report.details.bags]
         links = {place: f"#{bag_address(prefix, bags.names[place])}" for place in opened}
-        sections.append(Section("bags", "Every bag", table=bag_rows(bags, links)))
+        sections.append(Section("bags", "Every bag", badge=badge, table=bag_rows(bags, links, word)))
     if report.facts:
         sections.append(Section("facts", "Data and settings"))
     return Chapter(report, sections, word, prefix)

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from kofn import _require
 from kofn.estimators import FitWarning, LLPClassifier, PUClassifier
-from kofn.estimators._baselines import baseline_losses
+from kofn.estimators._baselines import fit_baselines
 from kofn.estimators._measures import measure, scores_of
 from kofn.learners import CountObjective, Problem, Progress, PUProblem
 from kofn.learners._splits import Split, folds
@@ -82,7 +82,9 @@ def cross_validate_table(
     splits = _splits(problem, n_folds, seed)
     found: list[Fold] = []
     for number, split in enumerate(splits):
-        fold: Fold = {name: {"loss": loss} for name, loss in baseline_losses(problem, [split]).items()}
+        fold: Fold = {
+            name: {"loss": loss} for name, loss in fit_baselines(problem, [split], to_all=False).losses.items()
+        }
         for name, estimator in estimators.items():
             told = _telling(progress, f"fold {number + 1} of {n_folds}, {name}: ")
             fold[name] = _judge(_with_label(estimator, table).set_params(progress=told), table, problem, split)

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kofn import _require
-from kofn.estimators._columns import EncodedTable
+from kofn.estimators._columns import Columns
 from kofn.tables._evaluate_table import labels_as_trained, truth_of
 from kofn.tables._label_columns import Column
-from kofn.tables._reading import feature_chunks
+from kofn.tables._reading import encode_table
 from kofn.tables._table_file import TableFile
 from kofn.tables._table_model import TableModel
 
 if TYPE_CHECKING:
     from kofn.report import Report
 
-LIMIT = 100_000  # rows that a page is made of: it shows no more bags than a reader can take in
+LIMIT = 100_000  # rows of the bags that are drawn
 
 
 def report_table(
@@ -34,8 +34,9 @@ def report_table(
 
     Args:
         model: the model.
-        data: a table with its columns; its bags and labels are used where it has them. Of a long table the first bags
-            are taken, whole, up to 100,000 rows.
+        data: a table with its columns; its bags and labels are used where it has them. Of the training table the
+            bags are shown that were held out. Of a long table bags are drawn at random where bags are shown, up to
+            100,000 rows; verdicts and measures are of all.
         truth: column of the rows' true classes, where they are known.
         positive: the value of `truth` that means positive, if it is not 1, true or yes.
         title: heading of the page.
@@ -67,25 +68,19 @@ def report_table(
     y = labels_as_trained(model, metadata, labels, file) if labels else None
     where = Column(file.path, str(truth))
     classes = None if truth is None else truth_of(model, metadata.columns[truth], where, positive=positive)
-    rows = _first_bags(metadata.bag_of, metadata.rows)
-    scope = (
-        f"{data}: {metadata.rows:,} rows"
-        if rows.all()
-        else f"{data}: the first {rows.sum():,} of {metadata.rows:,} rows"
-    )
-    encoded, shown = _read(model, file, rows)
-    bags = None if metadata.bag_of is None else metadata.bag_of[rows]
+    encoded = encode_table(file, model.columns, rows=metadata.rows)
     names = [name if isinstance(name, str) else ", ".join(map(str, np.atleast_1d(name))) for name in metadata.bag_names]
     report = report_of(
         estimator,
         encoded,
-        None if y is None else y[rows],
-        None if bags is None else np.array(names, object)[bags],
-        copies=None if metadata.copies is None else metadata.copies[rows],
-        truth=None if classes is None else classes[rows],
-        table=shown,
+        y,
+        None if metadata.bag_of is None else np.array(names, object)[metadata.bag_of],
+        copies=metadata.copies,
+        truth=classes,
+        table=lambda rows: _rows(file, model.columns, rows),
         title=title,
-        facts=[*facts, ("Looked at", scope)],
+        facts=[*facts, ("Looked at", f"{data}: {metadata.rows:,} rows")],
+        limit=LIMIT,
     )
     return replace(report, sensitivity=sensitivity)
 
@@ -95,21 +90,14 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:100]) + (f" and {len(names) - 100:,} more" if len(names) > 100 else "")
 
 
-def _first_bags(bag_of: Any, rows: int) -> Any:
-    """A mask of the rows of the first bags, as many as the limit allows; at least one bag."""
-    if bag_of is None:
-        return np.arange(rows) < LIMIT
-    ends = np.cumsum(np.bincount(bag_of))
-    return bag_of < max(int(np.searchsorted(ends, LIMIT, side="right")), 1)
-
-
-def _read(model: TableModel, file: TableFile, rows: Any) -> tuple[EncodedTable, Any]:
-    """The encoded rows of a mask, and the same rows as they stand in the table."""
+def _rows(file: TableFile, columns: Columns, rows: Any) -> Any:
+    """Some rows as they stand in the table, in its order."""
     pandas = _require.package("pandas", extra="train")
-    encoded, shown, at = [], [], 0
-    for chunk, frame in feature_chunks(file, model.columns):
-        kept = rows[at : at + len(frame)]
-        encoded.append(chunk.values[kept])
-        shown.append(frame[kept])
+    wanted = np.zeros(int(rows.max()) + 1 if len(rows) else 0, dtype=bool)
+    wanted[rows] = True
+    found, at = [], 0
+    for frame in file.chunks(columns.names, text=set(columns.names) - set(columns.numeric)):
+        part = wanted[at : at + len(frame)]
+        found.append(frame[: len(part)][part])
         at += len(frame)
-    return EncodedTable(np.concatenate(encoded), model.columns), pandas.concat(shown, ignore_index=True)
+    return pandas.concat(found, ignore_index=True)

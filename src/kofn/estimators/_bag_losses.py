@@ -1,0 +1,68 @@
+"""How improbable a model, and the baselines, find the label of each bag."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from kofn.bags import Bags
+from kofn.estimators._baselines import BAG_MEANS, NO_FEATURES, losses_without_features
+from kofn.estimators._ensemble import mixed, mixed_losses
+from kofn.estimators._llp_classifier import LLPClassifier
+from kofn.learners._problem import start_at
+from kofn.metrics import bag_scores
+
+MODEL = "model"
+
+
+def bag_losses(
+    estimator: Any,
+    y: Any,
+    bags: Bags,
+    *,
+    members: Tensor | None = None,
+    bag_logits: NDArray[Any] | None = None,
+    bag_means: Tensor | None = None,
+) -> dict[str, Tensor]:
+    """-log P(label) of each bag, (b,), by "model", by "no features" and, if its logits are given, by "bag means".
+
+    Of label proportions that is the count loss whatever loss was trained with; of multiple instances the cross-entropy
+    of a bag's label. The baseline without features gives every instance the base rate of training.
+
+    Args:
+        estimator: fitted, of LLP or MIL.
+        y: (n,) or (n, C) labels as its `fit` takes them.
+        bags: which rows lie in which bag.
+        members: (B, m) or (B, m, C) logits of the entries of the bags by each model.
+        bag_logits: (b,) in their place, of an attention model.
+        bag_means: (b,) or (b, C) logits of the bags by a linear model of their means.
+    """
+    if isinstance(estimator, LLPClassifier):
+        _, stated, objective, _ = estimator._statement(y, bags, estimator.classes_)
+        found = {NO_FEATURES: losses_without_features(objective, stated, bags, estimator.rate_)}
+        if members is not None:
+            found[MODEL] = mixed_losses(torch.stack([objective(member, stated, bags.offsets) for member in members]))
+        if bag_means is not None:
+            found[BAG_MEANS] = objective(bag_means.repeat_interleave(bags.sizes, 0), stated, bags.offsets)
+        return found
+    # Log-odds z of at least one positive: -log P(label) = log(1 + e^-z) of a positive bag, log(1 + e^z) of another.
+    sign = 1 - 2 * estimator._bag_labels(y, bags, len(y)).double()
+    scores = {NO_FEATURES: _of_equal(estimator, start_at(estimator.rate_).expand(len(bags)), bags)}
+    if bag_logits is not None:
+        scores[MODEL] = torch.from_numpy(bag_logits)
+    elif members is not None:
+        scores[MODEL] = mixed(torch.stack([bag_scores(member, offsets=bags.offsets) for member in members]))
+    if bag_means is not None:
+        scores[BAG_MEANS] = _of_equal(estimator, bag_means, bags)
+    return {name: softplus(sign * score) for name, score in scores.items()}
+
+
+def _of_equal(estimator: Any, logits: Tensor, bags: Bags) -> Tensor:
+    """Log-odds (b,) of bags all of whose instances have the same logit; of a pooled loss that of the bag itself."""
+    if estimator.loss != "count":
+        return logits
+    return bag_scores(logits.repeat_interleave(bags.sizes), offsets=bags.offsets)
