@@ -45,6 +45,10 @@ fuzz: $(VENV)/ready
 figures: $(VENV)/ready
 	$(BIN)/python docs/figures/make.py
 
+# The report of the README's model, as a picture; needs Chromium.
+photographs: $(VENV)/ready
+	$(BIN)/python docs/figures/photograph.py
+
 # What the blocks of pages print, under them: make outputs PAGES=docs/guides/noisy.md
 outputs: $(VENV)/ready
 	$(BIN)/python docs/hooks/outputs.py $(PAGES)
