@@ -11,14 +11,17 @@ from kofn.report import (
     BagTable,
     Binomial,
     Calibration,
+    ColumnEffect,
     Comparison,
     ExampleBag,
+    Importance,
     Instance,
     Method,
     Metric,
     Report,
     RowTable,
 )
+from kofn.report._row_curves import row_curves
 
 EVIL = "<script>alert('x')</script>\"'><img src=x onerror=alert(1)>{{ 7 * 7 }}&lt;"
 
@@ -86,6 +89,12 @@ def bag_details(table: BagTable, name: str = "bag") -> BagDetails:
     return BagDetails([first, second], RowTable(columns, values, note="A note."))
 
 
+def column_effect(name: str) -> ColumnEffect:
+    share = np.array([0.1, 0.4, 0.7])
+    groups = ["below 20", f"20 to 29 {name}", "30 and above"]
+    return ColumnEffect(name, groups, np.array([9, 7, 5]), share, share - 0.05, share + 0.1, share + 0.02, "A note.")
+
+
 def full(name: str = "bag") -> Report:
     """Every section, with `name` wherever a user's string may come."""
     return Report(
@@ -108,6 +117,14 @@ def full(name: str = "bag") -> Report:
         details=bag_details(bag_table(name=name), name),
         calibration=Calibration([0.25, 0.5, 0.75], [0.2, 0.5, 0.8], [0.1] * 10, 40),
         distributions=[BagDistribution(f"{name} {i}", binomial_law(8, 0.5), binomial_law(8, 0.1), i) for i in range(3)],
+        importance=Importance(
+            [f"column {name}", *(f"x{i}" for i in range(11))],
+            np.linspace(0.5, -0.1, 60).reshape(12, 5),
+            "score",
+            f"On {name}.",
+        ),
+        effects=[column_effect(f"column {name}"), *(column_effect(f"x{i}") for i in range(5))],
+        row_curves=row_curves(np.linspace(-3, 3, 200), np.arange(200) % 7 > np.linspace(6, 0, 200)),
         typical_bag=example(name),
         examples=[example(name), example(name, images=False)],
         binomial=Binomial(

@@ -62,6 +62,7 @@ NO_EXAMPLE = {
     "kofn.report.BagTable": "what report_of fills in",
     "kofn.report.Binomial": "what report_of fills in",
     "kofn.report.Calibration": "what report_of fills in",
+    "kofn.report.RowCurves": "what report_of fills in",
     "kofn.classes.BUDGET": "a number of cells",
     "kofn.targets.ClassTarget": "abstract: ClassCounts has an example",
     "kofn.targets.Statement": "abstract: what targets of one count and of several classes have in common",

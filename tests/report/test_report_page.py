@@ -29,9 +29,15 @@ SECTIONS = {
     "examples": "examples",
     "distributions": "distributions",
     "calibration": "calibration",
+    "importance": "importance",
+    "effects": "effects",
+    "row_curves": "rows",
     "history": "training",
     "facts": "facts",
 }
+
+
+NONE = "comparison", "typical_bag", "binomial", "bags", "calibration", "importance", "row_curves"
 
 
 class Page(HTMLParser):
@@ -81,7 +87,7 @@ def test_a_full_page_has_every_section_once_and_unique_ids() -> None:
 
 @pytest.mark.parametrize("field", SECTIONS, ids=list(SECTIONS))
 def test_a_section_goes_with_its_data(field: str) -> None:
-    empty: Any = None if field in ("comparison", "typical_bag", "binomial", "bags", "calibration") else ()
+    empty: Any = None if field in NONE else ()
     page = Page(render(replace(full(), **{field: empty})))
     assert SECTIONS[field] not in [attributes["id"] for attributes in page.named("section")]
 

@@ -12,8 +12,9 @@ import table_data
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kofn.estimators._value_groups import bin_edges, bin_names
 from kofn.tables import TableFile
-from kofn.tables._row_groups import bin_edges, bin_names, row_groups
+from kofn.tables._row_groups import row_groups
 
 
 def grouped(folder: Path, columns: dict[str, Any], *by: str, suffix: str = ".csv") -> tuple[list[Any], list[Any]]:

@@ -187,9 +187,25 @@ def mean_intervals(logits: Tensor, bags: Bags, level: float) -> tuple[NDArray[np
         bags: of these instances.
         level: of the intervals.
     """
-    log_odds = one_vs_rest(logits).movedim(-2, -1) if logits.dim() == 3 else logits
-    log_p, log_q = (log_sums(logsigmoid(x), bags.bag_of(), len(bags)) for x in (log_odds, -log_odds))
+    log_p, log_q = group_sums(logits, bags.bag_of(), len(bags))
     return interval_of(log_p - log_q, level)
+
+
+def group_sums(logits: Tensor, group: Tensor, groups: int, log_weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Logs of the sums of P(positive) and of P(negative) over groups, (B, groups), or of each class, (B, groups, C).
+
+    Their difference is the log-odds of the mean probability of a group.
+
+    Args:
+        logits: (B, n) or (B, n, C) by each member.
+        group: (n,) the group of each instance.
+        groups: how many there are.
+        log_weights: (n,) logs of the weights of instances; None for 1.
+    """
+    log_odds = one_vs_rest(logits).movedim(-2, -1) if logits.dim() == 3 else logits
+    shift = 0.0 if log_weights is None else log_weights.reshape(-1, *(1 for _ in log_odds.shape[2:]))
+    log_p, log_q = (log_sums(logsigmoid(x) + shift, group, groups) for x in (log_odds, -log_odds))
+    return log_p, log_q
 
 
 def log_sums(values: Tensor, group: Tensor, groups: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from kofn.estimators._verdicts import Verdict
 from kofn.report._build import metrics_of, report_of
+from kofn.report._column_contents import ColumnEffect, Importance, RowCurves
 from kofn.report._contents import (
     BagDistribution,
     BagTable,
@@ -25,13 +26,16 @@ __all__ = [
     "BagTable",
     "Binomial",
     "Calibration",
+    "ColumnEffect",
     "Comparison",
     "Confusion",
     "ExampleBag",
+    "Importance",
     "Instance",
     "Method",
     "Metric",
     "Report",
+    "RowCurves",
     "RowTable",
     "Verdict",
     "metrics_of",

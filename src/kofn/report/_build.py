@@ -22,11 +22,13 @@ from kofn.estimators._trust import verdicts
 from kofn.report import _count_distributions as distributions
 from kofn.report._class_chapters import class_chapters, class_codes, confusion
 from kofn.report._contents import BagTable, Binomial, Metric, Report, Task
-from kofn.report._examples import bag_examples, is_positive, leading_columns
+from kofn.report._examples import bag_examples, is_positive
 from kofn.report._facts import TASKS, bootstrap_facts, model_facts
 from kofn.report._images import as_pixels
 from kofn.report._opened_bags import opened_bags, opened_classes
+from kofn.report._row_curves import row_curves
 from kofn.report._scope import Drawn, scope_sentences, taken
+from kofn.report._table_contents import class_contents, table_contents
 
 
 def report_of(
@@ -86,7 +88,7 @@ def report_of(
     judged = judge(estimator, X, groups, copies)
     kept, facts = judged.rows, [*facts, *bootstrap_facts(estimator, X, len(judged.rows))]
     if isinstance(estimator, LLPClassifier) and len(estimator.classes_) > 2:
-        contents = _several_classes(estimator, judged, y, groups, truth, X if table is None else table, limit)
+        contents = _several_classes(estimator, judged, X, y, groups, truth, X if table is None else table, limit)
         return _report(estimator, task, judged, title, facts, contents)
     labels, images = (_column(name, column, len(kept), kept) for name, column in (("y", y), ("images", images)))
     positive = None if truth is None else is_positive(_column("truth", truth, len(kept), kept), estimator.classes_)
@@ -97,19 +99,19 @@ def report_of(
     unlabeled = torch.ones(len(logits), dtype=torch.bool)
     if task == "pu" and labels is not None:
         unlabeled = torch.from_numpy(np.asarray(labels != estimator.classes_[1]))
-    bags = shown = None
+    bags = None
     if groups is not None:
         bags = judged.bags or bags_of(taken(np.asarray(groups), kept), len(logits), taken(copies, kept))
-        shown = Drawn.of(judged, bags, limit)
-        report |= _bag_chapters(
-            estimator,
-            task,
-            shown,
-            taken(labels, shown.rows),
-            taken(positive, shown.rows),
-            leading_columns(shown.given(X if table is None else table), mixed(shown.members).numpy()),
-            None if images is None else as_pixels(images[shown.rows]),
-        )
+    each_row = torch.ones(len(logits), dtype=torch.int64)
+    shown = Drawn.of(judged, Bags.from_sizes(each_row) if bags is None else bags, limit)
+    of_shown = taken(labels, shown.rows), taken(positive, shown.rows)
+    of_table, columns = table_contents(estimator, task, judged, shown, X, X if table is None else table, *of_shown)
+    report |= of_table
+    if positive is not None:
+        report["row_curves"] = row_curves(estimator._marginal(logits)[unlabeled].numpy(), positive[unlabeled.numpy()])
+    if bags is not None:
+        pixels = None if images is None else as_pixels(images[shown.rows])
+        report |= _bag_chapters(estimator, task, shown, *of_shown, columns, pixels)
     if isinstance(estimator, PUClassifier):
         report["binomial"] = _binomial(estimator, logits, unlabeled)
     report["verdicts"] = verdicts(estimator, judged, labels, positive)
@@ -126,7 +128,7 @@ def report_of(
     )
     report |= {
         "metrics": metrics_of(measures),
-        "scope": scope_sentences(judged, bags, None if shown is None else shown.bags),
+        "scope": scope_sentences(judged, bags, None if bags is None else shown.bags),
     }
     return _report(estimator, task, judged, title, facts, report)
 
@@ -174,7 +176,7 @@ def _report(
 
 
 def _several_classes(
-    estimator: LLPClassifier, judged: Judged, y: Any, groups: Any, truth: Any, table: Any, limit: int
+    estimator: LLPClassifier, judged: Judged, X: Any, y: Any, groups: Any, truth: Any, table: Any, limit: int
 ) -> dict[str, Any]:
     """Measures of several classes, a chapter for each, and a confusion matrix."""
     kept = judged.rows
@@ -191,11 +193,11 @@ def _several_classes(
     labels, codes = taken(labels, shown.rows), taken(codes, shown.rows)
     known, _ = known_counts(estimator, labels, shown.bags, codes)
     chapters = class_chapters(estimator, shown.members, shown.bags, known, told=codes is None, source=judged.source)
-    columns = leading_columns(shown.given(table), mixed(shown.members, classes=True).softmax(1).amax(1).numpy())
+    chapters, more, columns = class_contents(chapters, estimator, judged, shown, X, table, labels, codes)
     contents["parts"] = opened_classes(
         chapters, estimator, shown.bags, shown.members, labels=labels, known=known, truth=codes, columns=columns
     )
-    return contents | {"scope": scope_sentences(judged, bags, shown.bags)}
+    return contents | more | {"scope": scope_sentences(judged, bags, shown.bags)}
 
 
 def metrics_of(measures: Mapping[str, Any]) -> list[Metric]:

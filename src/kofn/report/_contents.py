@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn.estimators._verdicts import Source, Verdict
+from kofn.report._column_contents import ColumnEffect, Importance, RowCurves
 from kofn.report._detail_contents import BagDetails
 
 Task = Literal["llp", "mil", "pu"]
@@ -260,6 +261,9 @@ class Report:
         binomial: for positive-unlabelled learning.
         confusion: of several classes, which are taken for which.
         sensitivity: what other mixtures would change, as `PUClassifier.sensitivity` returns it.
+        importance: of the columns of a table.
+        effects: of the leading columns.
+        row_curves: of rows whose truth is known.
         details: the bags of the table that can be opened.
         parts: further reports, as chapters of the same page.
         verdicts: whether to trust the model: on skill, calibration and rows.
@@ -282,6 +286,9 @@ class Report:
     binomial: Binomial | None = None
     confusion: Confusion | None = None
     sensitivity: Sequence[Mapping[str, float]] = ()
+    importance: Importance | None = None
+    effects: Sequence[ColumnEffect] = ()
+    row_curves: RowCurves | None = None
     details: BagDetails | None = None
     parts: Sequence[Report] = ()
     verdicts: Sequence[Verdict] = ()

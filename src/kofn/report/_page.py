@@ -15,7 +15,9 @@ from markupsafe import Markup
 from kofn._atomic_write import atomic_write
 from kofn.report import _distribution_figures as distributions
 from kofn.report import _figures as figures
+from kofn.report import _row_figures as rows
 from kofn.report._bag_rows import Rows, bag_rows
+from kofn.report._column_marks import Marks, effect_marks, effect_scale, importance_marks
 from kofn.report._comparison import Dots, comparison_dots
 from kofn.report._contents import ExampleBag, Metric, Report
 from kofn.report._detail_json import bag_address, details_json
@@ -31,7 +33,7 @@ TAGLINES = {
     None: "Instances classified by models that were told only counts.",
 }
 TAGLINE_OF_CLASSES = "Instances classified by a model that was told only how many of each bag are of each class."
-STYLES = "page.css", "details.css", "playground.css"
+STYLES = "page.css", "details.css", "columns.css", "playground.css"
 SCRIPTS = "page.js", "count_plot.js", "bag_details.js", *PLAYGROUND_SCRIPTS
 # A word and a sign for each, since colour alone says nothing to some readers and to most printers.
 MARKS = {
@@ -54,6 +56,7 @@ class Section:
     badge: str = ""
     table: Rows | None = None
     dots: Dots | None = None
+    marks: Sequence[Marks] = ()
 
 
 @dataclass(frozen=True)
@@ -83,19 +86,24 @@ def render(report: Report) -> str:
         >>> "<h1>A &amp; B</h1>" in page, "87.5" in page, "http:" in page
         (True, True, False)
     """
-    style, script, template = _read(*STYLES), _read(*SCRIPTS), _read("page.html")
+    style, script = _read(*STYLES), _read(*SCRIPTS)
     environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(_read),
     )
     environment.filters |= {
         "png": png_address,
         "percent": percent,
+        "count_text": number,
         "metric_text": _metric_text,
         "correct_instances": _correct_instances,
     }
     page = _chapter(report)
     parts = [_chapter(part, f"part{place}-") for place, part in enumerate(report.parts, 1)]
-    return environment.from_string(template).render(
+    return environment.get_template("page.html").render(
         page=page,
         parts=parts,
         details=details_json([(one.prefix, one.word, one.report) for one in (page, *parts)]),
@@ -170,6 +178,7 @@ def _chapter(report: Report, prefix: str = "") -> Chapter:
             distributions.pit_histogram(report.calibration, word),
         )
         add("calibration", "Are the counts calibrated?", coverage, pit)
+    sections += _column_sections(report, badge)
     curves = figures.loss_curves(report.history, report.best_step)
     if curves is not None:
         judged = f"{BADGES['training']} and {BADGES['held-out']}" if report.has_validation else BADGES["training"]
@@ -181,6 +190,24 @@ def _chapter(report: Report, prefix: str = "") -> Chapter:
     if report.facts:
         sections.append(Section("facts", "Data and settings"))
     return Chapter(report, sections, word, prefix)
+
+
+def _column_sections(report: Report, badge: str) -> list[Section]:
+    """What is said of rows with a known truth, and of columns."""
+    found = []
+    if report.row_curves is not None:
+        curves = report.row_curves
+        drawn = [rows.reliability_curve(curves), rows.lift_curve(curves), rows.precision_recall_curve(curves)]
+        found.append(Section("rows", "Rows against the truth", drawn, badge))
+    if report.importance is not None:
+        shuffled = BADGES["training"] if report.importance.seen else badge
+        marks = [importance_marks(report.importance)]
+        found.append(Section("importance", "Which columns matter", badge=shuffled, marks=marks))
+    if report.effects:
+        top = effect_scale(report.effects)
+        marks = [effect_marks(one, top) for one in report.effects]
+        found.append(Section("effects", "What goes with a column", badge=badge, marks=marks))
+    return found
 
 
 def _read(*names: str) -> str:

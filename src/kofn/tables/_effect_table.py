@@ -11,11 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from kofn import _require
-from kofn.classes import one_vs_rest
-from kofn.estimators._ensemble import interval_of, log_sums, mixed
+from kofn.estimators._ensemble import group_sums, interval_of, mixed
 from kofn.tables._row_groups import row_groups
 from kofn.tables._table_file import TableFile
 from kofn.tables._table_model import TableModel
@@ -124,17 +122,16 @@ def effect_of(
     of, many = torch.from_numpy(groups.of), len(groups.names)
     rows = torch.zeros(many, dtype=torch.float64).index_add(0, of, copies_of.double())
     log_copies = copies_of.double().log()
-    sums: list[Tensor] = []  # of P(positive) and of P(negative) over the rows of each group, (B, groups, classes), logs
+    sums: list[Tensor] = []  # of P(positive) and of P(negative) over the rows of each group, logs
     at = 0
     for in_a_bag, _ in model.member_scores(file):
         logits = estimator._marginal(in_a_bag)
-        log_odds = one_vs_rest(logits).movedim(-2, -1) if logits.dim() == 3 else logits.unsqueeze(-1)
         part = slice(at, at + logits.shape[1])
         at = part.stop
-        more = [log_sums(logsigmoid(x) + log_copies[part, None], of[part], many) for x in (log_odds, -log_odds)]
-        sums = [torch.logaddexp(a, b) for a, b in zip(sums, more, strict=True)] if sums else more
+        more = group_sums(logits, of[part], many, log_copies[part])
+        sums = [torch.logaddexp(a, b) for a, b in zip(sums, more, strict=True)] if sums else list(more)
     there = (rows > 0).nonzero().flatten()  # a group of no copies has no mean
-    each = (sums[0] - sums[1])[:, there]
+    each = (sums[0] - sums[1])[:, there].reshape(len(sums[0]), len(there), -1)
     low, high = (None, None) if level is None else interval_of(each, level)
     classes = estimator.classes_.tolist()
     return Effect(
