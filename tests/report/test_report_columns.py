@@ -32,9 +32,9 @@ def data() -> tuple[pd.DataFrame, Any, Any, Any]:
     return X, truth.to_numpy(), groups, np.bincount(groups, truth)[groups].astype(int)
 
 
-def other(X: pd.DataFrame) -> pd.DataFrame:
+def other(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows that no model has seen: of those of training a report has the scores of other models."""
-    return X.assign(noise=-X["noise"])
+    return frame.assign(noise=-frame["noise"])
 
 
 def test_llp_report_has_importance_effects_and_curves(data: Any) -> None:
