@@ -11,6 +11,7 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 from nearly_same import same_picture
+from svg_contrast import PAPER, pale
 
 FOLDER = Path(__file__).parents[1] / "figures"
 SHADES = ("light", "dark")
@@ -61,3 +62,11 @@ def test_another_picture_is_told_apart() -> None:
     assert same_picture('<path d="M 1.0 2.0"/>', '<path d="M 1.01 2.0"/>')
     assert not same_picture('<path d="M 1.0 2.0"/>', '<path d="M 1.5 2.0"/>')
     assert not same_picture('<path d="M 1.0 2.0"/>', '<path d="L 1.0 2.0"/>')
+
+
+def test_a_pale_colour_is_told() -> None:
+    """On white: black words are well, grey ones below 4.5; a grey line is well, a light one below 3."""
+    svg = '<svg xmlns="http://www.w3.org/2000/svg"><g style="fill: {}"><text>a</text></g><path stroke="{}" fill="none"/></svg>'
+    assert pale(svg.format("#000000", "#868f9a"), PAPER["light"]) == []
+    assert pale(svg.format("#868f9a", "#868f9a"), PAPER["light"]) == ["text #868f9a: 3.28"]
+    assert pale(svg.format("#000000", "#b4bcc6"), PAPER["light"]) == ["path #b4bcc6: 1.92"]
