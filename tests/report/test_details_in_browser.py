@@ -108,7 +108,7 @@ def test_by_mouse_with_the_numbers_of_the_library(browser: Chromium) -> None:
         sorted(in_cells(browser, 1)), sorted(model.posterior_proba(X, y, groups)[mine, 1]), atol=1e-6
     )
     assert len(browser.driver.find_elements("css selector", "dialog rect.after")) >= 1
-    assert browser.driver.find_element("css selector", "dialog .flagged").text == f"known: {y[mine][0]}"
+    assert browser.driver.find_element("css selector", "dialog .flagged").text == f"true: {y[mine][0]}"
     browser.driver.find_elements("css selector", ".dialog-bar button")[-1].click()
     assert opened(browser) == ""
     assert browser.run("return location.hash") == "#bags"
@@ -190,6 +190,26 @@ def test_many_columns_are_folded(browser: Chromium) -> None:
     assert button.get_attribute("aria-expanded") == "true"
     button.click()
     assert browser.run(seen) == few
+
+
+def test_pictures_are_seen_and_missing_ones_marked(browser: Chromium, tmp_path: Path) -> None:
+    pictures = pytest.importorskip("PIL.Image")
+    X, truth, groups = rows(size=3)
+    y = pd.Series(truth).groupby(groups).transform("max").to_numpy().astype(int)
+    for row in range(0, len(X), 2):
+        pictures.fromarray(np.full((30, 20, 3), 4 * row, dtype=np.uint8)).save(tmp_path / f"{row}.png")
+    model = kofn.MILClassifier(kofn.Trees(rounds=5), random_state=0).fit(X, y, groups=groups)
+    table = X.assign(patch=[f"{row}.png" for row in range(len(X))])
+    report = report_of(model, X.assign(x1=-X["x1"]), y, groups, table=table, folder=tmp_path)
+    path = show(browser, report, "#bag-ward%203%2Fb")  # rows 9, 10 and 11
+    images = browser.run(
+        "return [...document.querySelectorAll('dialog img')].map((i) => [i.naturalWidth, i.naturalHeight, i.width, i.alt])"
+    )
+    assert images == [[20, 30, 56, "patch"]]
+    marks = browser.run("return [...document.querySelectorAll('dialog .no-picture')].map((cell) => cell.textContent)")
+    assert sorted(marks) == ["no such file: 11.png", "no such file: 9.png"]
+    assert browser.log("browser") == []
+    assert {url.split("#")[0] for url in browser.requested() if not url.startswith("data:")} == {path.as_uri()}
 
 
 @pytest.mark.parametrize("task", [llp, classes, mil, pu], ids=lambda task: task.__name__)

@@ -100,7 +100,9 @@ def bag_details(
                 bounds=None if bounds is None else (int(bounds[place, 0]), int(bounds[place, 1])),
             )
         )
-    return BagDetails(found, row_table(columns, shown.all))
+    # The first row of every bag, then the second of every bag, and so on.
+    ranks = sorted((rank, int(row)) for one in found for rank, row in enumerate(one.rows))
+    return BagDetails(found, row_table(columns, shown.all, list(dict.fromkeys(row for _, row in ranks))))
 
 
 def _by_row(index: NDArray[np.int64], values: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ def report_of(
     truth: Any = None,
     images: Any = None,
     table: Any = None,
+    folder: str | Path | None = None,
     title: str | None = None,
     facts: Any = (),
     limit: int = 100_000,
@@ -61,6 +63,7 @@ def report_of(
         images: (n, h, w) or (n, h, w, 3), the picture of each row: uint8, or numbers from 0 to 1.
         table: (n, columns) a DataFrame to show instances by, if they are no images and X is not fit to be read; or a
             function that makes one of the rows whose numbers it is given.
+        folder: of the data; columns of `table` that name image files in it are shown as small pictures.
         title: heading of the page.
         facts: further names and values to show, before those that the estimator gives.
         limit: rows of the bags that are drawn, at random; verdicts and measures are of all.
@@ -85,10 +88,12 @@ def report_of(
     """
     task = _task_of(estimator)
     check_is_fitted(estimator)
-    judged = judge(estimator, X, groups, copies)
+    judged, place = judge(estimator, X, groups, copies), None if folder is None else Path(folder)
     kept, facts = judged.rows, [*facts, *bootstrap_facts(estimator, X, len(judged.rows))]
     if isinstance(estimator, LLPClassifier) and len(estimator.classes_) > 2:
-        contents = _several_classes(estimator, judged, X, y, groups, truth, X if table is None else table, limit)
+        contents = _several_classes(
+            estimator, judged, X, y, groups, truth, (X if table is None else table, place), limit
+        )
         return _report(estimator, task, judged, title, facts, contents)
     labels, images = (_column(name, column, len(kept), kept) for name, column in (("y", y), ("images", images)))
     positive = None if truth is None else is_positive(_column("truth", truth, len(kept), kept), estimator.classes_)
@@ -105,7 +110,9 @@ def report_of(
     each_row = torch.ones(len(logits), dtype=torch.int64)
     shown = Drawn.of(judged, Bags.from_sizes(each_row) if bags is None else bags, limit)
     of_shown = taken(labels, shown.rows), taken(positive, shown.rows)
-    of_table, columns = table_contents(estimator, task, judged, shown, X, X if table is None else table, *of_shown)
+    of_table, columns = table_contents(
+        estimator, task, judged, shown, X, X if table is None else table, *of_shown, folder=place
+    )
     report |= of_table
     if positive is not None:
         report["row_curves"] = row_curves(estimator._marginal(logits)[unlabeled].numpy(), positive[unlabeled.numpy()])
@@ -176,9 +183,9 @@ def _report(
 
 
 def _several_classes(
-    estimator: LLPClassifier, judged: Judged, X: Any, y: Any, groups: Any, truth: Any, table: Any, limit: int
+    estimator: LLPClassifier, judged: Judged, X: Any, y: Any, groups: Any, truth: Any, to_read: Any, limit: int
 ) -> dict[str, Any]:
-    """Measures of several classes, a chapter for each, and a confusion matrix."""
+    """Measures of several classes, a chapter for each, and a confusion matrix; `to_read` is a table and its folder."""
     kept = judged.rows
     labels = None if y is None else estimator._labels(y, len(kept))[kept]
     codes = None if truth is None else class_codes(_column("truth", truth, len(kept), kept), estimator.classes_)
@@ -193,7 +200,8 @@ def _several_classes(
     labels, codes = taken(labels, shown.rows), taken(codes, shown.rows)
     known, _ = known_counts(estimator, labels, shown.bags, codes)
     chapters = class_chapters(estimator, shown.members, shown.bags, known, told=codes is None, source=judged.source)
-    chapters, more, columns = class_contents(chapters, estimator, judged, shown, X, table, labels, codes)
+    table, folder = to_read
+    chapters, more, columns = class_contents(chapters, estimator, judged, shown, X, table, labels, codes, folder=folder)
     contents["parts"] = opened_classes(
         chapters, estimator, shown.bags, shown.members, labels=labels, known=known, truth=codes, columns=columns
     )

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from kofn.bags import Bags
 from kofn.report._contents import BagDistribution, BagTable, ExampleBag, Image, Instance
+from kofn.report._pictures import PictureFiles
 from kofn.report._plot import number
 
 BAGS, INSTANCES, COLUMNS, WHOLE = 6, 8, 6, 40
@@ -42,7 +43,7 @@ class BagExamples:
     label_texts: list[str] | None
     probabilities: Tensor
     positive: NDArray[np.bool_] | None
-    pixels: Image | None
+    pixels: Image | PictureFiles | None
 
     def typical_bag(self, counts: Tensor | None) -> int | None:
         """A bag to show in full: of 2 to 40 instances, about half of them positive; None if there is none.
@@ -89,9 +90,12 @@ def bag_examples(
     label_texts: Any,
     logits: Tensor,
     positive: Any,
-    pixels: Image | None,
+    pixels: Image | PictureFiles | None,
 ) -> BagExamples:
     """Get ready to show instances: by their images, or by the first six of some columns."""
+    files = [column for _, column in shown if isinstance(column, PictureFiles)]
+    if pixels is None and files:
+        pixels = files[0]
     columns = {} if pixels is not None else {name: np.asarray(column) for name, column in shown[:COLUMNS]}
     return BagExamples(columns, bags, table, label_texts, torch.sigmoid(logits), positive, pixels)
 

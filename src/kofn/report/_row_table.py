@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn.report._detail_contents import RowTable, Value
+from kofn.report._pictures import MOST_PICTURES, PictureFiles
 from kofn.report._plot import number
 
 MOST_ROWS = 100  # of one bag
@@ -17,17 +18,34 @@ MOST_COLUMNS, FEWEST_COLUMNS = 40, 8
 MOST_CELLS = 240_000
 
 
-def row_table(columns: Sequence[tuple[str, Any]], rows: NDArray[np.int64]) -> RowTable:
+def row_table(columns: Sequence[tuple[str, Any]], rows: NDArray[np.int64], first: Sequence[int] = ()) -> RowTable:
     """Values of some rows, as many of the first columns as a page has room for.
 
     Args:
-        columns: names and values, (n,) arrays or Series, the most important first.
+        columns: names and values, (n,) arrays, Series or `PictureFiles`, the most important first.
         rows: (r,) which rows.
+        first: places among these rows, in the order in which they get pictures if there is no room for all.
     """
+    plain = [(name, column) for name, column in columns if not isinstance(column, PictureFiles)]
+    pictures = {name: column for name, column in columns if isinstance(column, PictureFiles)}
     room = min(MOST_COLUMNS, max(FEWEST_COLUMNS, MOST_CELLS // max(len(rows), 1)))
-    kept = columns[:room]
-    note = "" if len(kept) == len(columns) else f"The {len(kept)} most important of {number(len(columns))} columns."
-    return RowTable([name for name, _ in kept], [_values(column, rows) for _, column in kept], note=note)
+    kept = plain[:room]
+    notes = [] if len(kept) == len(plain) else [f"The {len(kept)} most important of {number(len(plain))} columns."]
+    most = MOST_PICTURES // max(len(pictures), 1)
+    if pictures and len(rows) > most:
+        notes.append(f"Pictures of {number(most)} of the {number(len(rows))} rows on this page, the first of each bag.")
+    with_picture = set(list(first or range(len(rows)))[:most])
+    return RowTable(
+        [name for name, _ in kept],
+        [_values(column, rows) for _, column in kept],
+        {name: _thumbnails(files, rows, with_picture) for name, files in pictures.items()},
+        " ".join(notes),
+    )
+
+
+def _thumbnails(files: PictureFiles, rows: NDArray[np.int64], chosen: set[int]) -> list[str]:
+    """The picture of each row that has one, else its path."""
+    return [files.thumbnail(row) if place in chosen else files.paths[row] for place, row in enumerate(rows.tolist())]
 
 
 def _values(column: Any, rows: NDArray[np.int64]) -> list[Value]:

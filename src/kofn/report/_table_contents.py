@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from kofn.report._column_contents import Importance
 from kofn.report._column_effects import column_effects, column_importance
 from kofn.report._contents import Report, Task
 from kofn.report._examples import leading_columns
+from kofn.report._pictures import name_pictures, with_pictures
 from kofn.report._row_curves import row_curves
 from kofn.report._scope import Drawn
 
@@ -24,7 +26,16 @@ Columns = list[tuple[str, Any]]
 
 
 def table_contents(
-    estimator: Any, task: Task, judged: Judged, shown: Drawn, X: Any, table: Any, labels: Any, truth: Any
+    estimator: Any,
+    task: Task,
+    judged: Judged,
+    shown: Drawn,
+    X: Any,
+    table: Any,
+    labels: Any,
+    truth: Any,
+    *,
+    folder: Path | None = None,
 ) -> tuple[dict[str, Any], Columns]:
     """Importance and effects of columns, and all columns in the order of their importance. Of two classes.
 
@@ -37,6 +48,7 @@ def table_contents(
         table: the same to be read, or a function that gives some of them.
         labels: of the rows that are drawn, or None.
         truth: whether they are positive, if known.
+        folder: of image files that columns name.
     """
     values, marginal = estimator._instances(X)[shown.places], estimator._marginal(shown.members)
     columns = leading_columns(shown.given(table), mixed(marginal).numpy())
@@ -44,7 +56,7 @@ def table_contents(
     importance = column_importance(estimator, values, labels, bags, seen=_has_seen(estimator, judged))
     columns, matter = _by_importance(columns, importance)
     effects = column_effects(matter, marginal, truth) if values.ndim == 2 else []
-    return {"importance": importance, "effects": effects}, columns
+    return {"importance": importance, "effects": effects}, with_pictures(columns, folder)
 
 
 def class_contents(
@@ -56,6 +68,8 @@ def class_contents(
     table: Any,
     labels: Any,
     truth: NDArray[np.int64] | None,
+    *,
+    folder: Path | None = None,
 ) -> tuple[list[Report], dict[str, Any], Columns]:
     """The same of several classes: chapters with effects and curves of each class, importance, and the columns."""
     values, members = estimator._instances(X)[shown.places], shown.members
@@ -68,7 +82,7 @@ def class_contents(
         effects = column_effects(matter, log_odds, positive) if values.ndim == 2 else []
         curves = None if positive is None else row_curves(mixed(log_odds).numpy(), positive)
         found.append(replace(chapter, effects=effects, row_curves=curves))
-    return found, {"importance": importance}, columns
+    return found, {"importance": importance}, with_pictures(columns, folder)
 
 
 def _has_seen(estimator: Any, judged: Judged) -> bool:
@@ -80,7 +94,7 @@ def _has_seen(estimator: Any, judged: Judged) -> bool:
 def _by_importance(columns: Columns, importance: Importance | None) -> tuple[Columns, Columns]:
     """All columns with the most important first, and those whose effects are worth a look."""
     if importance is None:
-        return columns, columns
+        return columns, [column for column in columns if not name_pictures(column[1])]
     place = {name: rank for rank, name in enumerate(importance.columns)}
     ordered = sorted(columns, key=lambda column: place.get(column[0], len(place)))  # stable: the others as they came
     useful = {name for name, drops in zip(importance.columns, importance.drops, strict=True) if drops.mean() > 0}

@@ -17,7 +17,7 @@ function shareCell(share) {
 
 // A cell of a column of image files: the thumbnail, or why there is none.
 function thumbnailCell(content, name) {
-  if (!content.startsWith("data:")) return element("td", { "data-v": "", class: "no-picture" }, content);
+  if (!content.startsWith("data:")) return element("td", { "data-v": content, class: "no-picture" }, content);
   return element("td", { "data-v": "" }, element("img", { src: content, alt: name, class: "thumbnail" }));
 }
 
@@ -72,7 +72,7 @@ function rowTable(bag, chapter, data) {
   bag.rows.forEach(() => body.append(element("tr")));
   columns.forEach(({ name, cells, first }, place) => {
     const folded = place >= always + FIRST_COLUMNS;
-    const heading = element("th", { scope: "col", class: cells[0].className }, element("button", { type: "button" }, name));
+    const heading = element("th", { scope: "col", class: cells[0].classList.contains("words") ? "words" : "" }, element("button", { type: "button" }, name));
     if (first) heading.dataset.first = first;
     for (const [cell, row] of [[heading, head], ...cells.map((one, index) => [one, body.rows[index]])]) {
       if (folded) cell.classList.add("more");

@@ -69,6 +69,8 @@ def report_table(
     where = Column(file.path, str(truth))
     classes = None if truth is None else truth_of(model, metadata.columns[truth], where, positive=positive)
     encoded = encode_table(file, model.columns, rows=metadata.rows)
+    taken = {*model.columns.names, *labels, *of_truth, *([] if bag is None else file.split_names(bag))}
+    pictures = _picture_columns(file, [name for name in file.columns if name not in taken])
     names = [name if isinstance(name, str) else ", ".join(map(str, np.atleast_1d(name))) for name in metadata.bag_names]
     report = report_of(
         estimator,
@@ -77,7 +79,8 @@ def report_table(
         None if metadata.bag_of is None else np.array(names, object)[metadata.bag_of],
         copies=metadata.copies,
         truth=classes,
-        table=lambda rows: _rows(file, model.columns, rows),
+        table=lambda rows: _rows(file, model.columns, rows, pictures),
+        folder=file.path.parent,
         title=title,
         facts=[*facts, ("Looked at", f"{data}: {metadata.rows:,} rows")],
         limit=LIMIT,
@@ -90,13 +93,24 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:100]) + (f" and {len(names) - 100:,} more" if len(names) > 100 else "")
 
 
-def _rows(file: TableFile, columns: Columns, rows: Any) -> Any:
-    """Some rows as they stand in the table, in its order."""
+def _picture_columns(file: TableFile, candidates: list[str]) -> list[str]:
+    """Columns that the model was not trained with and whose first values are names of image files."""
+    from kofn.report._pictures import LOOKED_AT, name_pictures
+
+    if not candidates:
+        return []
+    head = next(file.chunks(candidates, text=set(candidates), rows=LOOKED_AT))
+    return [name for name in candidates if name_pictures(head[name])]
+
+
+def _rows(file: TableFile, columns: Columns, rows: Any, pictures: list[str]) -> Any:
+    """Some rows as they stand in the table, in its order, with columns of pictures beside those of the model."""
     pandas = _require.package("pandas", extra="train")
     wanted = np.zeros(int(rows.max()) + 1 if len(rows) else 0, dtype=bool)
     wanted[rows] = True
     found, at = [], 0
-    for frame in file.chunks(columns.names, text=set(columns.names) - set(columns.numeric)):
+    names = [*columns.names, *pictures]
+    for frame in file.chunks(names, text=set(names) - set(columns.numeric)):
         part = wanted[at : at + len(frame)]
         found.append(frame[: len(part)][part])
         at += len(frame)
