@@ -46,11 +46,11 @@ def _luminance(colour: str) -> float:
 def _drawn(element: Element, inherited: Style) -> Iterator[tuple[str, Style]]:
     """Every element that draws something, with the style that it has from those around it."""
     name = element.tag.rpartition("}")[2]
-    told = dict(part.split(":", 1) for part in element.get("style", "").split(";") if ":" in part)
+    told: Style = dict(re.findall(r"([\w-]+):\s*([^;]+?)\s*(?:;|$)", element.get("style", "")))
     style = {
         **inherited,
         **{key: element.attrib[key] for key in ("fill", "stroke", "opacity") if key in element.attrib},
-        **{key.strip(): value.strip() for key, value in told.items()},
+        **told,
     }
     if name in ("clipPath", "defs", "metadata", "style"):
         return
