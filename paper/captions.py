@@ -32,7 +32,7 @@ PROTOCOLS = {
     "or more bags of 10, the learning rate is twice the published one. The attention methods keep the published "
     "learning rate, weight decay and batch size of one bag. With 50 and more bags of N(10,2), they train on all bags, "
     "on standardised pixels, and keep the last epoch: of the published 200 with 50 and 100 bags; with more, the "
-    "learning rate follows a cosine over so many epochs that 100,000 images are seen. What was tried stands in "
+    "learning rate follows a cosine over so many epochs that 60,000 images are seen. What was tried stands in "
     "`paper/trials.md`; their recipes were changed after test scores of earlier ones had been seen to be below the "
     "published. In all other cells they hold out 20 % of the bags and keep the epoch with the lowest sum of validation "
     "loss and validation error; from 150 bags on, the learning rate follows one cycle, which was better for them; "

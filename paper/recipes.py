@@ -143,7 +143,7 @@ def mil(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
     common["epochs"] = min(100, max(6, round(images / (bags * size))))
     if attention and size <= 10 and bags >= 50:  # held-out bags choose badly: all are trained on; see trials.md
         common |= {"validation_fraction": 0.0, "pixels": "standardised"}
-        return common | ({"epochs": 200} if bags <= 100 else {"epochs": round(10_000 / bags), "schedule": "cosine"})
+        return common | ({"epochs": 200} if bags <= 100 else {"schedule": "cosine"})
     if attention:  # larger steps or rates leave it at one half on some validation bags, a slow start where bags are few
         return common | ({"patience": 20} if bags < 150 else {"schedule": "one-cycle"})
     if method != "CL":
