@@ -23,12 +23,9 @@ def gain_text(gain: Estimate, over: str, *, scale: float = 1.0) -> str:
         >>> gain_text(Estimate(-0.2, -0.3, -0.1), "no features")
         'worse than no features by 0.2 (0.1 to 0.3)'
     """
-    mean, low, high = gain.mean, gain.low, gain.high
-    word = "better" if mean >= 0 else "worse"
-    if mean < 0:
-        mean, low, high = -mean, -high, -low
-    ends = " to ".join(number_text(scale * end) for end in (low, high))
-    return f"{word} than {over} by {number_text(scale * mean)} ({ends})"
+    word, shown = ("better", gain) if gain.mean >= 0 else ("worse", gain.turned)
+    ends = " to ".join(number_text(scale * end) for end in (shown.low, shown.high))
+    return f"{word} than {over} by {number_text(scale * shown.mean)} ({ends})"
 
 
 def number_text(value: float) -> str:

@@ -41,11 +41,12 @@ SLACK = 0.05
 
 Mark = Literal["good", "doubtful", "bad", "unknown"]
 Source = Literal["held-out", "new", "training"]
-About = Literal["skill", "calibration", "rows"]
+About = Literal["skill", "calibration", "rows", "comparison"]
 QUESTIONS: Mapping[About, str] = {
     "skill": "Better than simple models?",
     "calibration": "As sure as it should be?",
     "rows": "Right about single rows?",
+    "comparison": "Which model is better?",
 }
 
 
@@ -54,7 +55,7 @@ class Verdict:
     """The answer to one question.
 
     Attributes:
-        about: "skill", "calibration" or "rows".
+        about: "skill", "calibration" or "rows"; of two models "comparison", of which "good" means that one is better.
         mark: "good", "doubtful", "bad" or "unknown".
         sentence: with its numbers.
         numbers: the same for machines.
@@ -90,6 +91,11 @@ class Estimate:
     mean: float
     low: float
     high: float
+
+    @property
+    def turned(self) -> Estimate:
+        """The same of the other side: what is better by this is worse by that."""
+        return Estimate(-self.mean, -self.high, -self.low)
 
     def to_json(self) -> dict[str, float]:
         """The three numbers by name."""
@@ -141,6 +147,17 @@ def mark_of_gains(gains: Iterable[Estimate], number: int, source: Source) -> Mar
         return "unknown"
     each = ["good" if gain.low > 0 else "bad" if gain.high < 0 else "doubtful" for gain in gains]
     return "bad" if "bad" in each else "doubtful" if "doubtful" in each else "good"
+
+
+def mark_of_difference(gain: Estimate, number: int, source: Source) -> Mark:
+    """Whether it is certain which of two models is better, "good", or not, "doubtful".
+
+    Examples:
+        >>> [mark_of_difference(Estimate(gain, gain - 0.2, gain + 0.2), 100, "new") for gain in (-0.3, 0.1)]
+        ['good', 'doubtful']
+    """
+    mark = mark_of_gains([gain], number, source)
+    return "good" if mark == "bad" else mark
 
 
 def mark_of_coverage(held: float, asked: float, number: int, source: Source) -> Mark:

@@ -18,6 +18,8 @@ from kofn.report._contents import (
 )
 from kofn.report._detail_contents import BagDetail, BagDetails, RowTable
 from kofn.report._page import render, write
+from kofn.report._paired import comparison_of
+from kofn.report._paired_contents import PairedBags
 
 __all__ = [
     "BagDetail",
@@ -34,10 +36,12 @@ __all__ = [
     "Instance",
     "Method",
     "Metric",
+    "PairedBags",
     "Report",
     "RowCurves",
     "RowTable",
     "Verdict",
+    "comparison_of",
     "metrics_of",
     "render",
     "report_of",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kofn.estimators._verdicts import Source, Verdict
 from kofn.report._column_contents import ColumnEffect, Importance, RowCurves
 from kofn.report._detail_contents import BagDetails
+from kofn.report._paired_contents import PairedBags
 
 Task = Literal["llp", "mil", "pu"]
 Numbers = NDArray[np.float64]
@@ -269,6 +270,8 @@ class Report:
         verdicts: whether to trust the model: on skill, calibration and rows.
         source: what sections are about: "held-out" bags of the training data, "new" data, or "training" data.
         scope: in a sentence, which rows were measured and which are drawn.
+        paired: two models, bag by bag.
+        paired_calibration: of the counts by each of the two.
     """
 
     title: str
@@ -294,6 +297,8 @@ class Report:
     verdicts: Sequence[Verdict] = ()
     source: Source | None = None
     scope: str = ""
+    paired: PairedBags | None = None
+    paired_calibration: Sequence[Calibration] = ()
 
     @property
     def has_validation(self) -> bool:

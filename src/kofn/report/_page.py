@@ -22,6 +22,7 @@ from kofn.report._comparison import Dots, comparison_dots
 from kofn.report._contents import ExampleBag, Metric, Report
 from kofn.report._detail_json import bag_address, details_json
 from kofn.report._images import png_address
+from kofn.report._paired_figures import difference_bars, paired_rows
 from kofn.report._playground import SCRIPTS as PLAYGROUND_SCRIPTS
 from kofn.report._playground import elements_of
 from kofn.report._plot import WIDE, number, percent
@@ -42,6 +43,7 @@ MARKS = {
     "bad": ("Bad", "\u2717"),
     "unknown": ("Not known", "?"),
 }
+MARKS_OF_TWO = {"good": ("Clear", "\u2713"), "doubtful": ("Not clear", "~"), "unknown": ("Not known", "?")}
 BADGES = {"held-out": "held-out", "new": "new data", "training": "training data"}
 KICKERS = {"llp": "label proportions", "mil": "multiple instances", "pu": "positive and unlabelled", None: ""}
 
@@ -108,9 +110,10 @@ def render(report: Report) -> str:
         parts=parts,
         details=details_json([(one.prefix, one.word, one.report) for one in (page, *parts)]),
         kicker=KICKERS[report.task],
-        tagline=TAGLINE_OF_CLASSES if report.task == "llp" and report.parts else TAGLINES[report.task],
+        tagline=_tagline(report),
         playground=elements_of(report),
         marks=MARKS,
+        marks_of_two=MARKS_OF_TWO,
         badges=BADGES,
         style=Markup(style),
         script=Markup(script),
@@ -154,6 +157,12 @@ def _chapter(report: Report, prefix: str = "") -> Chapter:
 
     if report.comparison is not None:
         sections.append(Section("comparison", "How close counts come", dots=comparison_dots(report.comparison)))
+    if report.paired is not None:
+        add("differences", "Which bags differ", difference_bars(report.paired))
+        curves_of_two = [distributions.coverage_curve(one) for one in report.paired_calibration]
+        add("calibrations", "Calibration side by side", *curves_of_two)
+        rows = paired_rows(report.paired)
+        sections.append(Section("paired", "Both models, bag by bag", badge=badge, table=rows))
     if typical_bag is not None:
         shown = [] if typical_bag.distribution is None else [typical_bag.distribution]
         drawn = [distributions.before_and_after(one, word, width=WIDE) for one in shown]
@@ -208,6 +217,12 @@ def _column_sections(report: Report, badge: str) -> list[Section]:
         marks = [effect_marks(one, top) for one in report.effects]
         found.append(Section("effects", "What goes with a column", badge=badge, marks=marks))
     return found
+
+
+def _tagline(report: Report) -> str:
+    if report.paired is not None or (report.verdicts and report.verdicts[0].about == "comparison"):
+        return "Two models compared on the same data, bag by bag."
+    return TAGLINE_OF_CLASSES if report.task == "llp" and report.parts else TAGLINES[report.task]
 
 
 def _read(*names: str) -> str:

@@ -2,6 +2,7 @@
 
 from kofn.estimators._columns import Columns
 from kofn.estimators._measures import count_summaries
+from kofn.tables._compare_table import compare_tables
 from kofn.tables._cross_validation import cross_validate_table
 from kofn.tables._effect_figure import draw_effect
 from kofn.tables._effect_table import Effect, effect_of
@@ -22,6 +23,7 @@ __all__ = [
     "TableWarning",
     "check_model_target",
     "check_output",
+    "compare_tables",
     "count_summaries",
     "cross_validate_table",
     "draw_effect",

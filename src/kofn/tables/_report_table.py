@@ -12,7 +12,7 @@ from kofn import _require
 from kofn.estimators._columns import Columns
 from kofn.tables._evaluate_table import labels_as_trained, truth_of
 from kofn.tables._label_columns import Column
-from kofn.tables._reading import encode_table
+from kofn.tables._reading import RowMetadata, encode_table
 from kofn.tables._table_file import TableFile
 from kofn.tables._table_model import TableModel
 
@@ -71,12 +71,11 @@ def report_table(
     encoded = encode_table(file, model.columns, rows=metadata.rows)
     taken = {*model.columns.names, *labels, *of_truth, *([] if bag is None else file.split_names(bag))}
     pictures = _picture_columns(file, [name for name in file.columns if name not in taken])
-    names = [name if isinstance(name, str) else ", ".join(map(str, np.atleast_1d(name))) for name in metadata.bag_names]
     report = report_of(
         estimator,
         encoded,
         y,
-        None if metadata.bag_of is None else np.array(names, object)[metadata.bag_of],
+        None if metadata.bag_of is None else np.array(bag_texts(metadata), object)[metadata.bag_of],
         copies=metadata.copies,
         truth=classes,
         table=lambda rows: _rows(file, model.columns, rows, pictures),
@@ -86,6 +85,12 @@ def report_table(
         limit=LIMIT,
     )
     return replace(report, sensitivity=sensitivity)
+
+
+def bag_texts(metadata: RowMetadata) -> list[str]:
+    """The names of bags as text; of several columns with commas."""
+    names = metadata.bag_names
+    return [name if isinstance(name, str) else ", ".join(map(str, np.atleast_1d(name))) for name in names]
 
 
 def _some(names: list[str]) -> str:
