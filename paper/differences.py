@@ -26,8 +26,7 @@ NOTES: dict[str, tuple[str, ...]] = {
         "The augmentation is our own: mirrored, turned and shifted patches.",
     ),
     "pu": (
-        "For the baselines the accuracy is the mean over the last ten epochs, as the paper says; its numbers of uPU "
-        "are matched by the best test epoch, not by such a mean.",
+        "For the baselines the accuracy is the mean over the last ten epochs, as the paper says.",
         "The paper chooses the weight of the positives on 10 % of the data; here it is the mixture times the bag's "
         "size.",
         "CVIR's authors begin with 100 of 2,000 epochs of labelled against unlabelled; here it ranks from the first "
@@ -72,7 +71,8 @@ def differences_markdown(table: str) -> str:
 def _options(options: Recipe) -> Recipe:
     """The options of a recipe, its network in a word: the widths of its layers, or its name."""
     network = options.get("hidden") or WIDTHS.get(options.get("module", ""), options.get("module"))
-    return {name: value for name, value in options.items() if name not in ("module", "hidden")} | {"network": network}
+    named = {name: value for name, value in options.items() if name not in ("module", "hidden")}
+    return {"precision": "float32"} | named | {"network": network}
 
 
 def _values(found: Iterable[Any]) -> str:
