@@ -25,7 +25,8 @@ SECONDS = re.compile(r"\b\d+(?:\.\d+)? s\b")  # "trained in 2.3 s"
 PROLOGUE = """
 import sys
 sys.path.insert(0, {figures!r})
-import matplotlib, torch
+import matplotlib, torch, tqdm, warnings
+warnings.filterwarnings("ignore", category=tqdm.TqdmWarning)  # accelerate's bars, which nobody sees, want widgets
 from drawing import LOOKS, settings
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 sys.path.pop(0)
