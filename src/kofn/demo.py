@@ -1,139 +1,199 @@
-"""The main job on data that come with scikit-learn: three kinds of counts, their baselines, and full supervision."""
+"""The main job on data that come with scikit-learn: three kinds of counts, their baselines, and full supervision.
+
+Each task is a table for training and one for testing, in CSV, so that everything can be done again from the command
+line. The count loss is learned by a network and by boosted trees; the baselines have the network.
+"""
 
 from __future__ import annotations
 
+import shlex
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 
-from kofn import metrics
-from kofn.datasets import BundledTask, load_digits_task
+from kofn import _require, metrics
+from kofn.datasets import BundledTask, load_digits_task, make_llp_bags, make_pu_split
 from kofn.estimators import FitWarning, LLPClassifier, MILClassifier, PUClassifier
-from kofn.learners import Learner
 from kofn.report import Comparison, Method, Report, report_of
+from kofn.tables import TableModel, fit_table, write_table
 
 TITLE = "Learning from counts: handwritten digits"
-TASKS = ("proportions", "at least one", "unlabelled")
-METHODS: dict[str, tuple[tuple[Any, Any, Any], Any]] = {  # name of a method: its loss in each task, and its role
-    "count loss": (("count", "count", "count"), "count"),
-    "proportion loss": (("proportion", None, None), "baseline"),
-    "mutual contamination": (("mutual-contamination", None, None), "baseline"),
-    "instance max": ((None, "max", None), "baseline"),
-    "mean pooling": ((None, "mean", None), "baseline"),
-    "nnPU": ((None, None, "nnpu"), "baseline"),
-    "uPU": ((None, None, "upu"), "baseline"),
-    "every instance labelled": (("", "", ""), "bound"),
+TASKS = {  # name of the files: the task, and what the report says of it
+    "llp": ("proportions", "Digits 5 to 9, from the proportion of each bag"),
+    "mil": ("at least one", "Which digit is the 9? From bags with and without one"),
+    "pu": ("unlabelled", "Ones among eights, from a few labelled ones"),
 }
+LOSSES: dict[str, tuple[dict[str, Any], Any]] = {  # name of a method: its loss in each task, and its role
+    "count loss": (dict.fromkeys(TASKS, "count"), "count"),
+    "proportion loss": ({"llp": "proportion"}, "baseline"),
+    "mutual contamination": ({"llp": "mutual-contamination"}, "baseline"),
+    "instance max": ({"mil": "max"}, "baseline"),
+    "mean pooling": ({"mil": "mean"}, "baseline"),
+    "nnPU": ({"pu": "nnpu"}, "baseline"),
+    "uPU": ({"pu": "upu"}, "baseline"),
+    "every instance labelled": (dict.fromkeys(TASKS), "bound"),
+}
+ESTIMATORS: dict[str, Any] = {"llp": LLPClassifier, "mil": MILClassifier, "pu": PUClassifier}
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """One fit: what it is called, which task of `TASKS`, the model and its AUC on held-out instances."""
+    """One fit.
+
+    Attributes:
+        method: a key of `LOSSES`.
+        learner: its name.
+        task: a key of `TASKS`.
+        auc: of held-out instances.
+        model: what can be saved, of the count loss; else None.
+    """
 
     method: str
-    task: int
-    model: Any
+    learner: str
+    task: str
     auc: float
-
-    @property
-    def role(self) -> str:
-        """The role of the method: "count" for the count loss, "baseline", or "bound" for full supervision."""
-        role: str = METHODS[self.method][1]
-        return role
+    model: TableModel | None = None
 
 
-def fits(learner: str | Learner = "network", *, seed: int = 0) -> Iterator[Callable[[], Fitted]]:
+def write_tables(folder: Path, *, seed: int = 0) -> None:
+    """Write TASK.csv and TASK-test.csv: 64 pixels, the bag, its label, and the truth, which is not learned from."""
+    for task in TASKS:
+        data = _data(task, seed)
+        for name, columns in (("", _training_rows(data)), ("-test", _test_rows(task, data, seed))):
+            x, y, truth, *bags = columns
+            known = {"label": y, "truth": truth} | ({"bag": bags[0]} if bags else {})
+            write_table(folder / f"{task}{name}.csv", [dict(x.items()) | known])
+
+
+def _training_rows(data: BundledTask[Any]) -> tuple[Any, ...]:
+    """Pixels, label and truth of each row, and its bag if there are bags."""
+    task = data.task
+    x, y, *bags = task.rows(data.train.instances)
+    index = task.bags.index if hasattr(task, "bags") else task.index
+    return _frame(data, x), y, data.train.labels[index].numpy(), *bags
+
+
+def _frame(data: BundledTask[Any], x: Any) -> Any:
+    """Rows of pixels with the names of their columns, as in the tables."""
+    return _require.package("pandas", extra="train").DataFrame(x, columns=list(data.train.features))
+
+
+def _test_rows(task: str, data: BundledTask[Any], seed: int) -> tuple[Any, ...]:
+    """The same of held-out rows, in bags like those of training."""
+    held, generator = data.test, torch.Generator().manual_seed(seed + 1)
+    if task == "llp":
+        bags: Any = make_llp_bags(held.labels, bag_size=16, generator=generator)
+    elif task == "mil":
+        bags = data.test_task
+    else:
+        bags = make_pu_split(held.labels, positives=15, unlabeled=40, mixture=0.5, generator=generator)
+    return _training_rows(BundledTask(held, bags, held))
+
+
+def fits(folder: Path, learners: Mapping[str, Any], *, seed: int = 0) -> Iterator[Callable[[], Fitted]]:
     """All fits of the demo, to be called one after the other, the count losses first.
 
-    Every method has the same learner; nothing is tuned.
+    The first learner has all methods; the others have the count loss, and full supervision to compare it with. Nothing
+    is tuned.
 
     Args:
-        learner: as the estimators take it.
+        folder: with the tables that `write_tables` wrote.
+        learners: by name.
         seed: random seed of the tasks and of the fits.
     """
-    for method, (losses, _) in METHODS.items():
-        for task, loss in enumerate(losses):
-            if loss is not None:
-                yield _fit(method, task, loss, {"learner": learner, "random_state": seed}, seed)
+    first = next(iter(learners))
+    for method, (losses, role) in LOSSES.items():
+        for name, learner in learners.items():
+            if name == first or role != "baseline":
+                for task, loss in losses.items():
+                    yield _fit(method, name, task, loss, {"learner": learner, "random_state": seed}, folder, seed)
 
 
-def _fit(method: str, task: int, loss: Any, options: dict[str, Any], seed: int) -> Callable[[], Fitted]:
+def _fit(
+    method: str, learner: str, task: str, loss: Any, options: dict[str, Any], folder: Path, seed: int
+) -> Callable[[], Fitted]:
     def run() -> Fitted:
-        data = _data(task, seed)
+        data, model = _data(task, seed), None
+        if loss is not None and task == "pu":
+            options["mixture"] = 0.5
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)  # a baseline may be as bad as it is
-            model = _model(data, task, loss, options)
-        return Fitted(method, task, model, metrics.auc(data.test.labels, model.decision_function(data.test.instances)))
+            if loss == "count":
+                model = fit_table(
+                    folder / f"{task}.csv",
+                    ESTIMATORS[task](loss=loss, **options),
+                    label="label",
+                    bag=None if task == "pu" else "bag",
+                    drop=["truth"],
+                )
+                estimator = model.estimator
+            elif loss is None:  # every label known: bags of one instance
+                x, _, truth, *_ = _training_rows(data)
+                estimator = LLPClassifier(**options).fit(*_distinct(x, truth))
+            else:
+                x, y, _, *bags = _training_rows(data)
+                estimator = ESTIMATORS[task](loss=loss, **options).fit(x, y, *bags)
+        scores = estimator.decision_function(_frame(data, data.test.instances.numpy()))
+        return Fitted(method, learner, task, metrics.auc(data.test.labels, scores), model)
 
     return run
 
 
-def _model(data: BundledTask[Any], task: int, loss: Any, options: dict[str, Any]) -> Any:
-    if not loss:  # every label known: bags of one instance
-        return LLPClassifier(**options).fit(*_distinct(data))
-    if task == 2:
-        return PUClassifier(mixture=0.5, loss=loss, **options).fit(*data.task.rows(data.train.instances))
-    x, y, groups = data.task.rows(data.train.instances)
-    kind = LLPClassifier if task == 0 else MILClassifier
-    return kind(loss=loss, **options).fit(x, y, groups=groups)
+def _distinct(x: Any, truth: Any) -> tuple[Any, Any]:
+    """Each instance once, though it may be in several bags."""
+    _, first = np.unique(x.to_numpy(), axis=0, return_index=True)
+    return x.iloc[first], truth[first]
 
 
-def _distinct(data: BundledTask[Any]) -> tuple[Any, Any]:
-    """The instances that the task knows of, each once, with their true labels."""
-    index = data.task.bags.index if hasattr(data.task, "bags") else data.task.index
-    known = index.unique()
-    return data.train.instances[known].numpy(), data.train.labels[known].numpy()
-
-
-def _data(task: int, seed: int) -> BundledTask[Any]:
-    names: tuple[Literal["llp"], Literal["mil"], Literal["pu"]] = ("llp", "mil", "pu")
-    data: BundledTask[Any] = load_digits_task(names[task], seed=seed)
+def _data(task: str, seed: int) -> BundledTask[Any]:
+    name: Any = task
+    data: BundledTask[Any] = load_digits_task(name, seed=seed)
     return data
 
 
 def compare(done: list[Fitted]) -> Comparison:
     """The AUC of each method on each task."""
-    found = {(fit.method, fit.task): fit.auc for fit in done}
+    found = {(fit.method, fit.learner, fit.task): fit.auc for fit in done}
+    rows = dict.fromkeys((fit.method, fit.learner) for fit in done)
     methods = [
-        Method(name, [found.get((name, task)) for task in range(len(TASKS))], role)
-        for name, (_, role) in METHODS.items()
+        Method(f"{method}, {learner}", [found.get((method, learner, task)) for task in TASKS], LOSSES[method][1])
+        for method, learner in rows
     ]
-    return Comparison(TASKS, methods, "AUC on held-out digits")
+    return Comparison([name for name, _ in TASKS.values()], methods, "AUC on held-out digits")
 
 
 def report(done: list[Fitted], *, seed: int = 0) -> Report:
-    """One page: the comparison, then what the count loss learned in each task."""
-    llp, mil, pu = (fit.model for fit in done if fit.role == "count")
+    """One page: the comparison, then what the count loss learned in each task, on held-out bags."""
+    first = {fit.task: fit.model for fit in reversed(done) if fit.model is not None}  # of the first learner
     parts = []
-    data = _data(0, seed)
-    x, y, groups = data.task.rows(data.train.instances)
-    truth = data.train.labels[data.task.bags.index]
-    parts.append(
-        report_of(llp, x, y, _names(groups), truth=truth, images=_images(x),
-                  title="Digits 5 to 9, from the proportion of each bag", facts=[("Looked at", "the training bags")])
-    )  # fmt: skip
-    data = _data(1, seed)
-    held: Any = data.test_task
-    x, y, groups = held.rows(data.test.instances)
-    parts.append(
-        report_of(mil, x, y, _names(groups), truth=held.instance_labels[held.bags.index], images=_images(x),
-                  title="Which digit is the 9? From bags with and without one", facts=[("Looked at", "held-out bags")])
-    )  # fmt: skip
-    data = _data(2, seed)
-    x, y = data.task.rows(data.train.instances)
-    parts.append(
-        report_of(pu, x, y, truth=data.task.truth, title="Ones among sevens, from a few labelled ones",
-                  facts=[("Looked at", "the training rows")])
-    )  # fmt: skip
+    for task, (_, title) in TASKS.items():
+        x, y, truth, *bags = _test_rows(task, _data(task, seed), seed)
+        groups = np.array([str(bag + 1) for bag in bags[0]]) if bags else None
+        model: Any = first[task]
+        images = x.to_numpy().reshape(-1, 8, 8)
+        facts = [("Looked at", "held-out digits")]
+        parts.append(report_of(model.estimator, x, y, groups, truth=truth, images=images, title=title, facts=facts))
     return Report(TITLE, comparison=compare(done), parts=parts)
 
 
-def _names(groups: Any) -> Any:
-    return np.array([str(bag + 1) for bag in groups])
+def next_commands(folder: Path, learners: Mapping[str, Any]) -> list[str]:
+    """What to try with the tables and models of the demo."""
+    first, *_, last = [*learners, *learners]
+    said = [
+        f"info llp-{last}",
+        f"predict mil-{first} mil-test.csv --bag bag -o bags.csv",
+        f"evaluate pu-{first} pu-test.csv --truth truth",
+        f"report llp-{first} llp-test.csv --truth truth -o llp.html",
+    ]
+    return [_in_folder(folder, command.split()) for command in said]
 
 
-def _images(x: Any) -> Any:
-    return x.reshape(-1, 8, 8)
+def _in_folder(folder: Path, words: list[str]) -> str:
+    """A command whose files are in the folder; as a shell wants it, where the folder has a space."""
+    names = [str(folder / word) if "." in word or word.split("-")[0] in TASKS else word for word in words]
+    return shlex.join(["kofn", *names])

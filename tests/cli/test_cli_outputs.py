@@ -8,11 +8,15 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import table_data
+from cli_calls import fine
 from typer.testing import CliRunner, Result
 
 from kofn.cli import app
+from kofn.estimators import LLPClassifier
+from kofn.learners import Linear
 
 resource = pytest.importorskip("resource", reason="limits of POSIX")
 
@@ -92,14 +96,6 @@ def test_an_empty_name_of_a_column(here: Path, option: str) -> None:
     assert found.stderr.startswith(f"kofn: Invalid value for '{option}': it must not be empty. See: kofn fit llp")
 
 
-def test_the_demo_asks_too_before_it_trains(tmp_path: Path) -> None:
-    (tmp_path / "report.html").write_text("mine")
-    found = kofn("demo", "-q", "-o", tmp_path)
-    assert found.exit_code == 2
-    assert "report.html exists. Add --force" in found.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-
-
 NETWORK = ["--bag", "bag", "--label", "count", "--features", "x", "--learner", "network", "--set", "hidden=8"]
 NETWORK += ["--set", "patience=none"]
 
@@ -168,15 +164,10 @@ def test_the_checkpoint_of_another_program(here: Path) -> None:
     assert (here / "new.checkpoint").read_bytes().endswith(b"of another program")
 
 
-@pytest.mark.slow
-@pytest.mark.slow
-def test_info_opens_the_models_of_the_demo(tmp_path: Path) -> None:
-    assert kofn("demo", "-q", "-o", tmp_path, "--learner", "linear", "--set", "l2=0.1").exit_code == 0
-    for task in ("llp", "mil", "pu"):
-        found = kofn("info", tmp_path / task)
-        assert found.exit_code == 0, found.output
-        assert f"{task}: {task}, linear, loss count" in found.stdout
-        assert "features   64\n" in found.stdout
-        told = kofn("info", tmp_path / task, "--json")
-        assert told.exit_code == 0
-        assert f'"task": "{task}"' in told.stdout
+def test_info_opens_a_model_that_was_trained_in_python(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    model = LLPClassifier(Linear(l2=0.1), random_state=0).fit(rng.normal(size=(40, 3)), rng.random(40) < 0.5)
+    model.save(tmp_path / "m")
+    assert "m: llp, linear, loss count" in fine("info", tmp_path / "m")
+    assert "features   3\n" in fine("info", tmp_path / "m")
+    assert '"task": "llp"' in fine("info", tmp_path / "m", "--json")

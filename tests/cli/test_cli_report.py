@@ -1,4 +1,4 @@
-"""kofn report and kofn demo."""
+"""kofn report."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-import kofn
-from kofn import demo
 from kofn.cli._commands import app
-from kofn.report import Report
 from kofn.tables import TableModel, report_table
 
 
@@ -108,38 +105,6 @@ def test_report_without_bags_in_the_data(votes: tuple[Path, Path], tmp_path: Pat
 )
 def test_bad_input(votes: tuple[Path, Path], arguments: list[str], words: str, tmp_path: Path) -> None:
     assert words in run("report", votes[1], *arguments, code=2)
-
-
-@pytest.mark.slow
-def test_demo(tmp_path: Path) -> None:
-    folder = tmp_path / "demo"
-    found = json.loads(run("demo", "-o", folder, "-q", "--json"))
-    assert found["tasks"] == list(demo.TASKS)
-    assert set(found["methods"]) == set(demo.METHODS)
-    assert all(0 <= score <= 1 for scores in found["methods"].values() for score in scores if score is not None)
-    page = (folder / "report.html").read_text()
-    assert demo.TITLE in page
-    for name in ("llp", "mil", "pu"):
-        assert kofn.estimators.load(folder / name).history_
-    # What the demo is there to show.
-    count = found["methods"]["count loss"]
-    for name, scores in found["methods"].items():
-        if name not in ("count loss", "every instance labelled"):
-            assert all(ours >= other - 0.002 for ours, other in zip(count, scores, strict=True) if other is not None)
-
-
-def test_demo_beside_something_else_says_so_before_it_trains(tmp_path: Path) -> None:
-    (tmp_path / "mil").mkdir()
-    assert "mil is a folder or a device, and a model is one file" in run("demo", "-o", tmp_path, "-q", code=2)
-    assert [path.name for path in tmp_path.iterdir()] == ["mil"]
-
-
-def test_comparison_needs_no_more_than_its_fits() -> None:
-    fits = [demo.Fitted("count loss", task, None, 0.9) for task in range(3)]
-    table = demo.compare(fits)
-    assert list(table.methods[0].scores) == [0.9, 0.9, 0.9]
-    assert list(table.methods[1].scores) == [None, None, None]
-    assert isinstance(Report("", comparison=table), Report)
 
 
 @pytest.mark.parametrize("learner", ["trees", "linear", "network"])

@@ -13,18 +13,18 @@ from kofn.cli._option_groups import Settings, Talk, takes
 from kofn.cli._outputs import Force, require_writable
 from kofn.cli._screen_text import line
 
-_MODELS = ("llp", "mil", "pu")  # files of the three tasks
-
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
     """What is fitted, and where it goes."""
 
-    output: Annotated[Path, options.output_option("FOLDER", "The folder to write the page and the models to.")] = Path(
-        "kofn-demo"
-    )
+    output: Annotated[
+        Path, options.output_option("FOLDER", "The folder to write the page, the tables and the models to.")
+    ] = Path("kofn-demo")
     force: Force = False
-    learner: options.Learner = "network"  # digits are images
+    learner: Annotated[
+        str, options.text_option("NAMES", "Learners, separated by commas. The first is compared with the baselines.")
+    ] = "network,trees"
 
 
 @takes(Demo, Settings, Talk)
@@ -32,7 +32,8 @@ def demo(demo: Demo, settings: Settings, talk: Talk) -> None:
     """Train on handwritten digits, and compare with baselines.
 
     The digits come with scikit-learn. The labels are proportions, "at least one", and a few positive rows among
-    unlabelled ones; the baselines are other losses, and training with every label known.
+    unlabelled ones; the baselines are other losses, and training with every label known. The tables and the models are
+    kept, for kofn info, predict, evaluate and report.
 
     \b
     Example:
@@ -48,32 +49,40 @@ def demo(demo: Demo, settings: Settings, talk: Talk) -> None:
 
     start = time.monotonic()
     output = demo.output
-    (name,) = chosen_learners([demo.learner], "count")
-    learner = make_learners([name], settings.settings or ())[name]
+    learners = make_learners(chosen_learners(demo.learner.split(","), "count"), settings.settings or ())
     page = output / "report.html"
-    for name in _MODELS:  # before a minute of training, not after it
-        check_model_target(output / name)
-    for path in (page, *(output / name for name in _MODELS)):
+    models = {(task, name): output / f"{task}-{name}" for task in digits.TASKS for name in learners}
+    tables = [output / f"{task}{part}.csv" for task in digits.TASKS for part in ("", "-test")]
+    for path in models.values():  # before a minute of training, not after it
+        check_model_target(path)
+    for path in (page, *tables, *models.values()):
         require_writable(path, force=demo.force)
-    runs = list(digits.fits(learner, seed=settings.seed))
+    output.mkdir(parents=True, exist_ok=True)
+    digits.write_tables(output, seed=settings.seed)
+    runs = list(digits.fits(output, learners, seed=settings.seed))
     done = []
     with Progress(console=Console(stderr=True, quiet=talk.quiet), transient=True) as bar:
         task = bar.add_task("digits", total=len(runs))
         for run in runs:
             done.append(run())
-            bar.update(task, advance=1, description=f"{done[-1].method}: {digits.TASKS[done[-1].task]}")
+            said = f"{done[-1].method}, {done[-1].learner}: {digits.TASKS[done[-1].task][0]}"
+            bar.update(task, advance=1, description=said)
     write(digits.report(done, seed=settings.seed), page)
     for fit in done:
-        if fit.role == "count":
-            fit.model.save(output / _MODELS[fit.task])
+        if fit.model is not None:
+            fit.model.save(models[fit.task, fit.learner])
     compared = digits.compare(done)
+    following = digits.next_commands(output, learners)
     seconds = time.monotonic() - start
     if talk.json:
         rows = {method.name: list(method.scores) for method in compared.methods}
-        as_json({"measure": compared.measure, "tasks": list(compared.tasks), "methods": rows, "seconds": seconds})
+        facts = {"measure": compared.measure, "tasks": list(compared.tasks), "methods": rows}
+        as_json(facts | {"next": following, "seconds": seconds})
         return
     _show(compared)
-    line(f"{seconds:.0f} s. Open {page} in a browser; the models are in {output}.")
+    line(f"{seconds:.0f} s. Open {page} in a browser; the tables and models are in {output}. To try next:")
+    for command in following:
+        line(f"  {command}")
 
 
 def _show(compared: Any) -> None:

@@ -23,7 +23,7 @@ def info(model: options.Model, json: options.Json = False) -> None:
 
     try:
         loaded = TableModel.load(model)
-    except NoTableError:  # trained in Python, as those of kofn demo are
+    except NoTableError:  # trained in Python, without a table
         estimator = estimators.load(model)
         task = type(estimator).__name__.removesuffix("Classifier").lower()
         if json:
