@@ -67,7 +67,7 @@ def _block(comparison: Comparison, column: int, low: float) -> Block:
         if score is not None:
             dots.append(Dot(method.name, method.role, score, 100 * (score - low) / (1 - low)))
     best = {role: max((dot.score for dot in dots if dot.role == role), default=None) for role in ("count", "baseline")}
-    bound = next((dot for dot in dots if dot.role == "bound"), None)
+    bound = max((dot for dot in dots if dot.role == "bound"), key=lambda dot: dot.score, default=None)
     words = []
     if best["count"] is not None:
         words.append(f"{percent(best['count'])} from counts")
