@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -74,7 +75,7 @@ def effect_scale(effects: Sequence[ColumnEffect]) -> float:
 
 def effect_marks(effect: ColumnEffect, top: float) -> Marks:
     """A line for each group: the mean probability, its interval, and what was observed."""
-    lines, names = [], [name.replace("-", "\u2212") if name[:1] == "-" else name for name in effect.groups]
+    lines, names = [], [re.sub(r"(?<!\S)-(?=\d)", "\u2212", name) for name in effect.groups]
     for place, name in enumerate(names):
         p, rows = float(effect.probability[place]), int(effect.rows[place])
         observed = None if effect.observed is None else float(effect.observed[place])

@@ -14,7 +14,7 @@ from kofn.report._plot import number
 
 MOST_ROWS = 100  # of one bag
 MOST_COLUMNS, FEWEST_COLUMNS = 40, 8
-# A cell is about seven bytes, so that the values of rows take at most 2 MB: a page of 3 MB opens in a second anywhere.
+# A cell is nine bytes at most, so that the values of rows take 2 MB: a page of 4 MB can be sent, and opens in a second.
 MOST_CELLS = 240_000
 
 

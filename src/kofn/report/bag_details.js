@@ -60,7 +60,8 @@ function rowTable(bag, chapter, data) {
   add(`P(${chapter.positive})`, bag.probability.map(shareCell), { first: "descending" });
   if (bag.posterior) add(`P(${chapter.positive} | ${chapter.given})`, bag.posterior.map(shareCell), { first: "descending" });
   const plain = (value) => element("td", { "data-v": value === null ? "" : value, ...(typeof value === "string" ? { class: "words" } : {}) }, valueText(value));
-  if (bag.truth) add("Truth", bag.truth.map((yes) => plain(yes ? "positive" : "negative")));
+  const others = chapter.positive === "positive" ? "negative" : "another";
+  if (bag.truth) add("Truth", bag.truth.map((yes) => plain(yes ? chapter.positive : others)));
   if (bag.copies) add("Copies", bag.copies.map(plain));
   for (const [name, content] of Object.entries(data.thumbnails)) {
     add(name, bag.rows.map((row) => thumbnailCell(content[row], name)));
