@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from cli_calls import fine
 from headless_chromium import Chromium
 from scipy.stats import binom
@@ -95,7 +96,9 @@ def test_training_data_are_compared_on_what_both_held_out(models: tuple[Any, Any
     assert report.paired is not None
     assert list(report.paired.names) == [f"ward {i}" for i in network.held_out_]
     mine = -kofn.count_loss(
-        kofn_logits(models[1], network.held_out_), kofn.Exactly(counts[::5][network.held_out_]), reduction="none"
+        kofn_logits(models[1], network.held_out_),
+        kofn.Exactly(torch.from_numpy(counts[::5][network.held_out_])),
+        reduction="none",
     )
     np.testing.assert_allclose(report.paired.log_likelihoods[1], mine, rtol=1e-6)
     seen = comparison_of(network, models[1], X[5:], counts[5:], groups[5:])
@@ -104,8 +107,6 @@ def test_training_data_are_compared_on_what_both_held_out(models: tuple[Any, Any
 
 
 def kofn_logits(model: Any, bags: Any) -> Any:
-    import torch
-
     return torch.from_numpy(model.held_out_logits_.reshape(100, 5)[bags])
 
 

@@ -14,7 +14,7 @@ from kofn.estimators._verdicts import FEWEST, Estimate, Verdict, auc_gain, mark_
 
 UNVERIFIED = (
     "Not verified: nothing here tells the true class of a row, and bags can be right while rows are not. Label a "
-    "hundred rows at random, and give them with --truth (in Python, `truth`)."
+    "hundred rows at random, and give them with --truth (in Python, truth=...)."
 )
 
 

@@ -11,8 +11,10 @@ from sklearn.metrics import confusion_matrix
 
 from kofn.estimators import LLPClassifier, PUClassifier
 from kofn.estimators._class_table import ClassTable
+from kofn.estimators._judged import judge
 from kofn.estimators._measures import measure, scores_of
 from kofn.estimators._pu_measures import selection_sentence
+from kofn.estimators._trust import verdicts
 from kofn.tables._label_columns import Column, binary, count_labels, true_classes
 from kofn.tables._reading import RowMetadata, encode_table, read_metadata
 from kofn.tables._table_file import TableFile
@@ -84,8 +86,9 @@ def evaluate_bags(
 
     Returns:
         on, rows, bags, and measures by name, such as log_likelihood and expected_count_error of LLP, bag_accuracy of
-        MIL, mean_probability and recall of PU; of PU also selection, a sentence on whether the labelled positives look
-        selected at random.
+        MIL, mean_probability and recall of PU; source, "new", "training" or, if these are the training data and some
+        were held out, "held-out"; verdicts, as reports have them, which are then of the held-out bags alone; of PU also
+        selection, a sentence on whether the labelled positives look selected at random.
 
     Raises:
         FileNotFoundError, ValueError: bad input.
@@ -100,7 +103,9 @@ def evaluate_bags(
     bags = None if of_rows else metadata.bags()
     counted = {} if bags is None else {"bags": len(bags)}
     measures = measure(estimator, **scores_of(estimator, table, bags), y=y, bags=bags)
-    found = {"on": "labels", "rows": metadata.rows} | counted | measures
+    judged = judge(estimator, table, metadata.bag_of, metadata.copies)
+    told = {"verdicts": [one.to_json() for one in verdicts(estimator, judged, y[judged.rows])]}
+    found = {"on": "labels", "rows": metadata.rows} | counted | measures | {"source": judged.source} | told
     return found | ({"selection": selection_sentence(estimator, measures)} if of_rows else {})
 
 
