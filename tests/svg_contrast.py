@@ -47,11 +47,8 @@ def _drawn(element: Element, inherited: Style) -> Iterator[tuple[str, Style]]:
     """Every element that draws something, with the style that it has from those around it."""
     name = element.tag.rpartition("}")[2]
     told: Style = dict(re.findall(r"([\w-]+):\s*([^;]+?)\s*(?:;|$)", element.get("style", "")))
-    style = {
-        **inherited,
-        **{key: element.attrib[key] for key in ("fill", "stroke", "opacity") if key in element.attrib},
-        **told,
-    }
+    own = {key: element.attrib[key] for key in ("fill", "stroke", "opacity") if key in element.attrib}
+    style = inherited | own | told
     if name in ("clipPath", "defs", "metadata", "style"):
         return
     if name in ("path", "rect", "line", "circle", "polyline", "polygon", "use", "text"):
