@@ -54,7 +54,7 @@ def bag_rows(bags: BagTable, links: Mapping[int, str] | None = None, word: str =
     columns[2:2] = [] if bags.known is None else [word.capitalize()]
     columns += [] if bags.labels is None else ["Label"]
     if bags.surprise is not None:
-        columns.append("Surprise")
+        columns.insert(1, "Surprise")  # beside the name, where a phone shows it too
         chosen = chosen[np.argsort(-np.nan_to_num(bags.surprise[chosen], nan=-1.0), kind="stable")]
     return Rows(columns, [_row(bags, int(bag), (links or {}).get(int(bag), "")) for bag in chosen], note)
 
@@ -73,7 +73,8 @@ def _row(bags: BagTable, bag: int, link: str) -> Row:
         cells.append(Cell(bags.labels[bag], bags.labels[bag], words=True))
     if bags.surprise is not None:
         bits = float(bags.surprise[bag])
-        cells.append(Cell(odds_text(bits), "" if np.isnan(bits) else "Infinity" if np.isinf(bits) else bits))
+        told = Cell(odds_text(bits), "" if np.isnan(bits) else "Infinity" if np.isinf(bits) else bits)
+        cells.insert(1, told)
     return Row(cells, missed)
 
 
