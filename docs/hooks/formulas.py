@@ -12,7 +12,7 @@ from typing import Any
 from latex2mathml.converter import convert
 
 FOUND = re.compile(r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<latex>.*?)\\[)\]]</(?P=tag)>', flags=re.S)
-# What latex2mathml leaves to be wished: a name is one identifier, before and after it there is a thin space, ~ is a relation.
+# What latex2mathml leaves to be wished: a name is one identifier with thin spaces around it, ~ is a relation.
 REPAIRS = (
     (r"<mo>([A-Za-z]{2,})</mo>", r"<mi>\1</mi>"),
     (r"<mi>&#x0007E;</mi>", "<mo>&#x0223C;</mo>"),
