@@ -103,10 +103,9 @@ def _hours(wanted: Sequence[Run], records: Sequence[Record]) -> float | None:
     """The work of the runs times the seconds that the records most like them took for a unit of work."""
     total = 0.0
     for run in wanted:
-        like = [
-            record for record in records if record["method"] == run.method and _network(_run(record)) == _network(run)
-        ]
-        like = like or [record for record in records if _network(_run(record)) == _network(run)] or list(records)
+        network = _network(whole_recipe(run))
+        same = [record for record in records if _network(_recipe(record)) == network]
+        like = [record for record in same if record["method"] == run.method] or same or list(records)
         if not like:
             return None
         unit = fmean((record.get("cpu_seconds") or record["seconds"]) / _work_of(record) for record in like)
@@ -115,8 +114,12 @@ def _hours(wanted: Sequence[Run], records: Sequence[Record]) -> float | None:
 
 
 def _work_of(record: Record) -> float:
-    run = _run(record)
-    return _work(record.get("recipe") or whole_recipe(run), run)
+    return _work(_recipe(record), _run(record))
+
+
+def _recipe(record: Record) -> Record:
+    """The recipe that a record was made with; where it keeps none, that of today."""
+    return record.get("recipe") or whole_recipe(_run(record))
 
 
 def _work(recipe: Record, run: Run) -> float:
@@ -132,6 +135,5 @@ def _work(recipe: Record, run: Run) -> float:
     return float(epochs * recipe.get("data", {}).get("instances", 1))
 
 
-def _network(run: Run) -> Any:
-    recipe = whole_recipe(run)
+def _network(recipe: Record) -> Any:
     return [recipe.get("module"), recipe.get("hidden"), "trees" in recipe, "landmarks" in recipe]
