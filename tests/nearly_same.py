@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-NAME_OF_A_PATH = re.compile(r"\b[mpC][0-9a-f]{10}\b")  # a hash of its coordinates
+NAME_OF_A_PATH = re.compile(r"\b(?:[mpC]|image)[0-9a-f]{10}\b")  # a hash of its coordinates, or of its pixels
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e-?\d+)?")
 IMAGE = re.compile(r"base64,[\w+/=\s]*")  # pixels inside a figure
 
