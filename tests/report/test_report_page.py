@@ -129,7 +129,8 @@ def test_the_policy_names_the_style_and_the_script() -> None:
 
 def test_nothing_points_outside() -> None:
     text = render(full())
-    assert not re.findall(r"https?:|//[a-z]", text)
+    named = re.sub(r"sha256-[\w+/]+=*", "", text)  # of the policy: base64 may have two slashes by chance
+    assert not re.findall(r"https?:|//[a-z]", named)
     for _, attributes in Page(text).elements:
         for name in ("src", "href"):
             value = attributes.get(name)
