@@ -24,7 +24,7 @@ O = torch.tensor([0, 2, 5])  # noqa: E741
         (lambda: kofn.log_count_prob(WRONG, 1), TypeError, "`logits` must be a torch.Tensor; got list"),
         (lambda: kofn.log_count_prob(K, 1), TypeError, "`logits` must be floating point log-odds; got torch.int64"),
         (lambda: kofn.log_count_prob(torch.tensor(1.0), 1), ValueError, "`logits` must have at least one dimension"),
-        (lambda: kofn.log_count_prob(X, K.float()), TypeError, r"`counts` must be integers.*counts.round\(\)"),
+        (lambda: kofn.log_count_prob(X, K.float()), TypeError, r"`counts` must be integers.*counts.long\(\)"),
         (lambda: kofn.log_count_prob(X, K > 1), TypeError, "`counts` must be integers.*torch.bool"),
         (lambda: kofn.log_count_prob(X, True), TypeError, "`counts` must be a torch.Tensor; got bool"),
         (lambda: kofn.log_count_prob(X, WRONG), TypeError, "`counts` must be a torch.Tensor; got list"),

@@ -11,6 +11,7 @@ from estimator_cases import UNLEARNT, learns, pu_task, quick
 from sklearn.metrics import roc_auc_score
 
 import kofn
+from kofn.estimators import FitWarning
 
 X, TRUTH, Y = pu_task()
 MIXTURE = float((TRUTH[Y == -1] == 1).mean())
@@ -51,6 +52,7 @@ def test_stopping_rules(stopping: Any) -> None:
         assert criteria == [entry["val_loss"] for entry in model.history_]
 
 
+@pytest.mark.filterwarnings("ignore:.*by the alphabet")
 @pytest.mark.parametrize("names", [(0, 1), (False, True), ("a", "b")], ids=str)
 def test_any_two_classes_the_larger_labelled(names: tuple[Any, Any]) -> None:
     named = kofn.PUClassifier(mixture=MIXTURE, **quick()).fit(X, np.array(names)[(Y == 1).astype(int)])
@@ -93,3 +95,10 @@ def test_the_sigmoid_surrogate_does_not_make_one_class_of_all(learner: str, loss
     found = model.predict(x[~labelled]) == 1
     assert abs(found.mean() - mixture) < 0.1
     assert (found == truth[~labelled]).mean() > 0.9
+
+
+def test_words_as_classes_are_a_warning_that_says_which_is_labelled() -> None:
+    """By the alphabet "unknown" would be the labelled class, and every score upside down."""
+    X, y = np.random.default_rng(0).normal(size=(200, 2)), np.repeat(["customer", "unknown"], [80, 120])
+    with pytest.warns(FitWarning, match=r"y = 'unknown' are taken as labelled .* fit\(X, y == 'unknown'\), or"):
+        kofn.PUClassifier(kofn.Linear(l2=0.1), mixture=0.3).fit(X, y)

@@ -122,7 +122,7 @@ class Layout(ABC):
             if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
                 raise TypeError(
                     f"`{name}` must be integers, of an integer dtype; got {tensor.dtype}. "
-                    f"Round and convert them first: {name}.round().long()."
+                    f"Convert them first: {name}.long(); counts that had noise added are not rounded, but kofn.Noisy."
                 )
             wide = tensor.long()
             tensor = wide.masked_fill(wide < 0, LARGEST) if tensor.dtype == torch.uint64 else wide

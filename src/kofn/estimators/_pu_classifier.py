@@ -133,7 +133,8 @@ class PUClassifier(CountClassifier):
 
         Args:
             X: as in `LLPClassifier.fit`.
-            y: (n,) 1 for labelled positives, -1 for unlabelled; or any two classes, of which the larger is labelled.
+            y: (n,) 1 for labelled positives, -1 for unlabelled; or any two classes, of which the larger is labelled:
+                of words the one that comes later in the alphabet, which is seldom what one means.
 
         Returns:
             The estimator itself.
@@ -142,7 +143,8 @@ class PUClassifier(CountClassifier):
             ValueError: both `prior` and `mixture`; one class only; neither, and too few rows to estimate it.
 
         Warns:
-            FitWarning: the estimate of the mixture has an interval that is wider than a half; as in `LLPClassifier`.
+            FitWarning: words as classes; the estimate of the mixture has an interval that is wider than a half; as in
+                `LLPClassifier`.
         """
         seed = self._seed()
         problem, classes, mixture, interval = self._problem(X, y, seed)
@@ -192,6 +194,13 @@ class PUClassifier(CountClassifier):
         self._check_options()
         instances, labels = self._check_training(X, y)
         classes, kind = two_classes(labels)
+        if classes.dtype.kind not in "biuf":
+            warnings.warn(
+                f"rows with y = {str(classes[1])!r} are taken as labelled positives, those with {str(classes[0])!r} as "
+                f"unlabelled, by the alphabet. Say which: fit(X, y == {str(classes[1])!r}), or y == the other.",
+                FitWarning,
+                stacklevel=3,
+            )
         labeled = torch.from_numpy(kind == 1)
         if bool(labeled.all()) or not bool(labeled.any()):
             raise ValueError(

@@ -93,7 +93,8 @@ def counts_of_proportions(
     if bag is not None and not noisy:
         raise ValueError(
             f"`proportions` must lie between 0 and 1; {_named(bag, names)} has {_at(shares, bag):g}. "
-            f"Percentages are divided by 100 first."
+            f"Percentages are divided by 100 first; numbers that had noise added for privacy want `noise`, such as "
+            f"'laplace:1.5'."
         )
     n = torch.as_tensor(sizes, device=shares.device)
     exact = shares * n
@@ -164,6 +165,11 @@ def from_bounds(bounds: Tensor, sizes: Tensor, *, names: Sequence[Any] | None = 
 
 def _cure(counts: Tensor, sizes: Tensor) -> str:
     """What to do about counts that are not integers, or do not fit their bags."""
+    if bool((counts < 0).any()):
+        return (
+            "A negative count most often had noise added for privacy: say which with `noise`, such as 'laplace:1.5', "
+            "or take kofn.Noisy; do not clip or round it."
+        )
     if bool((counts > sizes).any()):
         return (
             "If a row stands for several instances, say how many: `copies`. Else check that counts and bags belong "
