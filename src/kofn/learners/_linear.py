@@ -86,7 +86,7 @@ class Linear(Learner):
             path = list(self._path(problem, down))
             history = [{"penalty": float(i + 1), "l2": down[i], "train_loss": loss} for i, (_, loss) in enumerate(path)]
             return replace(path[-1][0], history=history)
-        tried = [self._try(i, splits, problem, penalties, progress) for i in range(len(splits))]
+        tried = self._try(splits, problem, penalties, progress)
         curve = mean_curve(tried)
         best = int(np.argmin(curve))
         path = list(self._path(problem, penalties[: best + 1]))
@@ -110,20 +110,31 @@ class Linear(Learner):
         return learner
 
     def _try(
-        self, number: int, splits: list[Split], problem: Problem, penalties: list[float], progress: Progress | None
-    ) -> HeldOut:
-        """Penalties from the largest down, until held-out bags have been worse twice."""
-        train, (rows, held) = problem.take(splits[number][0]).compact()[1], problem.take(splits[number][1]).compact()
-        losses: list[float] = []
-        scores: list[Logits] = []
-        for step, (model, _) in enumerate(self._path(train, penalties)):
-            scores.append(model.logits(held.instances))
-            losses.append(float(held.mean_loss(torch.from_numpy(scores[-1]))))
-            if progress is not None:
-                progress(f"fold {number + 1} of {len(splits)}", step + 1, len(penalties), {"val_loss": losses[-1]})
-            if step >= 2 and min(losses[:-2]) < min(losses[-2:]) and not problem.saturates:
+        self, splits: list[Split], problem: Problem, penalties: list[float], progress: Progress | None
+    ) -> list[HeldOut]:
+        """Penalties from the largest down on all folds, until the held-out bags together have been worse twice.
+
+        One fold by itself may turn up by chance long before the others have begun to learn.
+        """
+        parts = [tuple(problem.take(units).compact() for units in split) for split in splits]
+        paths = [self._path(train, penalties) for (_, train), _ in parts]
+        losses: list[list[float]] = [[] for _ in parts]
+        scores: list[list[Logits]] = [[] for _ in parts]
+        tried = [
+            HeldOut(losses[number], float(held.bag_weights.sum()), rows.numpy(), scores[number].__getitem__)
+            for number, (_, (rows, held)) in enumerate(parts)
+        ]
+        for step in range(len(penalties)):
+            for number, (path, (_, (_, held))) in enumerate(zip(paths, parts, strict=True)):
+                scores[number].append(next(path)[0].logits(held.instances))
+                losses[number].append(float(held.mean_loss(torch.from_numpy(scores[number][-1]))))
+                if progress is not None:
+                    done = {"val_loss": losses[number][-1]}
+                    progress(f"penalty {step + 1} of {len(penalties)}", number + 1, len(splits), done)
+            curve = mean_curve(tried)
+            if step >= 2 and min(curve[:-2]) < min(curve[-2:]) and not problem.saturates:
                 break
-        return HeldOut(losses, float(held.bag_weights.sum()), rows.numpy(), scores.__getitem__)
+        return tried
 
     def _path(self, problem: Problem, penalties: Sequence[float]) -> Iterator[tuple[FittedLinear, float]]:
         """The models of these penalties and their training losses, each found from the one before."""
