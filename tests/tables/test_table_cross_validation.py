@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import table_data
 
@@ -133,3 +134,25 @@ def test_progress_says_which_fold_and_learner(tmp_path: Path) -> None:
     columns: dict[str, Any] = {"bag": "bag", "label": "count", "features": FEATURES}
     cross_validate_table(data, estimators, n_folds=2, progress=lambda what, *_: said.append(what), **columns)
     assert sorted(set(said)) == ["fold 1 of 2, trees: all bags", "fold 2 of 2, trees: all bags"]
+
+
+def test_baselines_learn_the_effect_of_bags_where_models_do(tmp_path: Path) -> None:
+    """Bags whose common shift no feature tells: models and baselines are all judged with the effect that they found."""
+    rng = np.random.default_rng(0)
+    bag, x = np.repeat(np.arange(80), 20), rng.normal(size=1600)
+    chance = 1 / (1 + np.exp(-x - np.repeat(rng.normal(size=80) * 1.5, 20)))
+    count = (rng.random(1600) < chance).reshape(80, 20).sum(1).repeat(20)
+    data = table_data.write(pd.DataFrame({"bag": bag, "count": count, "x": x}), tmp_path / "t.csv")
+    without, with_effect = (
+        cross_validate_table(
+            data,
+            {"linear": LLPClassifier(Linear(l2=0.01), bag_effect=effect, random_state=0)},
+            n_folds=2,
+            bag="bag",
+            label="count",
+        )["summary"]
+        for effect in (None, "fit")
+    )
+    for name in ("no features", "bag means", "linear"):
+        assert with_effect[name]["loss"]["mean"] < without[name]["loss"]["mean"] - 0.3
+    assert with_effect["linear"]["loss"]["mean"] == pytest.approx(with_effect["bag means"]["loss"]["mean"], abs=0.15)

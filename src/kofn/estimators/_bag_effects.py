@@ -79,10 +79,14 @@ def estimate_bag_effect(problem: Problem, fitted: Fitted) -> BagEffect:
     learned from, the logits have followed the shifts, which would look too small. If bags without an effect would show
     as much of one by chance in one case of twenty or more, the estimate is 0.
     """
-    held, logits = _held_out(problem, fitted)
+    return bag_effect_of(*_held_out(problem, fitted))
+
+
+def bag_effect_of(problem: Problem, logits: Tensor) -> BagEffect:
+    """The same from logits of the instances, float64, by whatever model."""
 
     def loss(sigma: float) -> float:
-        part = with_bag_effect(held, sigma)
+        part = with_bag_effect(problem, sigma)
         return float((part.losses(logits) * part.bag_weights).sum())
 
     none = loss(0.0)

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from kofn.bags import Bags
+from kofn.estimators._bag_effects import bag_effect_of, with_bag_effect
 from kofn.estimators._bag_means import BagFeatures, BagMeans
 from kofn.estimators._fit_warning import FitWarning
 from kofn.learners import Objective, Problem, PUProblem
@@ -57,6 +58,27 @@ def fit_baselines(problem: Problem, splits: Sequence[Split], *, to_all: bool = T
         features = BagFeatures.of(problem)
         losses, held_out = _judged(problem, splits, features) if splits else ({}, None)
         return Baselines(losses, held_out, BagMeans.fit(problem, features) if features and to_all else None)
+
+
+def judge_with_bag_effects(problem: Problem, split: Split) -> dict[str, float]:
+    """Their losses of the bags of a split, each with the bag effect that it finds in the bags that it learned from.
+
+    A model that explains less needs a larger effect: with that of a better one it would look worse than it is.
+    """
+    losses = {}
+    with threadpool_limits(1, user_api="blas"):
+        features = BagFeatures.of(problem)
+        train, sizes = problem.take(split[0]), problem.bags.sizes[split[0]]
+        start = start_at(problem.rate)
+        predicted = {NO_FEATURES: start.expand(len(sizes), *start.shape)}
+        if features is not None:
+            predicted[BAG_MEANS] = _predicted(problem, features, split[0], split[0])
+        for name, each in predicted.items():
+            logits = torch.full((len(train.instances), *problem.outputs), torch.nan, dtype=torch.float64)
+            logits[train.bags.index] = each.double().repeat_interleave(sizes, 0)
+            sigma = bag_effect_of(train, logits).sigma
+            losses[name] = _judged(with_bag_effect(problem, sigma), [split], features)[0][name]
+    return losses
 
 
 def warn_if_useless(validation_loss: float | None, losses: Mapping[str, float], *, stacklevel: int) -> None:

@@ -14,7 +14,8 @@ from sklearn.base import clone
 
 from kofn import _require
 from kofn.estimators import FitWarning, LLPClassifier, PUClassifier
-from kofn.estimators._baselines import fit_baselines
+from kofn.estimators._bag_effects import with_bag_effect
+from kofn.estimators._baselines import fit_baselines, judge_with_bag_effects
 from kofn.estimators._measures import measure, scores_of
 from kofn.learners import CountObjective, Problem, Progress, PUProblem
 from kofn.learners._splits import Split, folds
@@ -82,9 +83,7 @@ def cross_validate_table(
     splits = _splits(problem, n_folds, seed)
     found: list[Fold] = []
     for number, split in enumerate(splits):
-        fold: Fold = {
-            name: {"loss": loss} for name, loss in fit_baselines(problem, [split], to_all=False).losses.items()
-        }
+        fold: Fold = {name: {"loss": loss} for name, loss in _baselines(first, problem, split).items()}
         for name, estimator in estimators.items():
             told = _telling(progress, f"fold {number + 1} of {n_folds}, {name}: ")
             fold[name] = _judge(_with_label(estimator, table).set_params(progress=told), table, problem, split)
@@ -131,6 +130,13 @@ def _splits(problem: Problem, n_folds: int, seed: int) -> list[Split]:
     return folds(problem.strata, n_folds, seed)
 
 
+def _baselines(estimator: Estimator, problem: Problem, split: Split) -> dict[str, float]:
+    """Losses of both; if models learn the effect of bags, so do these."""
+    if getattr(estimator, "bag_effect", None) == "fit":
+        return judge_with_bag_effects(problem, split)
+    return fit_baselines(problem, [split], to_all=False).losses
+
+
 def _judge(estimator: Any, table: TrainingTable, problem: Problem, split: Split) -> dict[str, float]:
     """Fit to one part of the bags, and measure on the other."""
     train, held = (_rows(problem, units) for units in split)
@@ -148,6 +154,8 @@ def _judge(estimator: Any, table: TrainingTable, problem: Problem, split: Split)
     else:
         logits = torch.full((len(problem.instances), *problem.outputs), torch.nan, dtype=torch.float64)
         logits[torch.from_numpy(held)] = torch.from_numpy(rows)
+        if getattr(estimator, "bag_effect", None) == "fit":
+            part = with_bag_effect(part, estimator.bag_effect_)
         loss = part.mean_loss(logits)
     found = measure(estimator, **scores, y=table.y[held], bags=bags)
     return {"loss": float(loss)} | found | {"seconds": seconds}
