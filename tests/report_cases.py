@@ -119,7 +119,9 @@ def full(name: str = "bag") -> Report:
         distributions=[BagDistribution(f"{name} {i}", binomial_law(8, 0.5), binomial_law(8, 0.1), i) for i in range(3)],
         importance=Importance(
             [f"column {name}", *(f"x{i}" for i in range(11))],
-            np.linspace(0.5, -0.1, 60).reshape(12, 5),
+            np.linspace(0.5, -0.1, 12),
+            np.linspace(0.45, -0.15, 12),
+            np.linspace(0.55, -0.05, 12),
             "score",
             f"On {name}.",
         ),

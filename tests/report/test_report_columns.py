@@ -48,7 +48,7 @@ def test_llp_report_has_importance_effects_and_curves(data: Any) -> None:
     assert report.importance is not None
     assert not report.importance.seen
     assert report.importance.columns[0] == "age"
-    assert report.importance.drops[0].min() > 0
+    assert report.importance.low[0] > 0
     assert report.effects[0].column == "age"
     assert report.details is not None
     assert report.details.table.columns[0] == "age"
@@ -148,11 +148,15 @@ def test_groups_of_columns_that_make_none() -> None:
 
 
 def test_marks_stay_on_their_scale() -> None:
-    importance = Importance(["a", "b"], np.array([[0.4, 0.6], [-0.1, 0.0]]), "score")
+    importance = Importance(
+        ["a", "b"], np.array([0.5, -0.05]), np.array([0.4, -0.1]), np.array([0.6, 0.0]), "score", "Said."
+    )
     marks = importance_marks(importance)
+    assert marks.summary == "Most important: a, 100\u00a0% of the sum of these. Said."
+    assert marks.lines[0].more == "90\u00a0% interval 0.4 to 0.6"
     assert [round(line.place, 6) for line in marks.lines] == [round(100 * 0.6 / 0.7, 6), round(100 * 0.05 / 0.7, 6)]
     assert marks.zero == pytest.approx(100 * 0.1 / 0.7)
-    flat = importance_marks(Importance(["a"], np.zeros((1, 2)), "score"))
+    flat = importance_marks(Importance(["a"], np.zeros(1), np.zeros(1), np.zeros(1), "score"))
     assert 0 <= flat.lines[0].place <= 100
     effect = ColumnEffect(
         "x", ["-2 to below -1", "b"], np.array([3, 4]), np.array([0.02, 0.04]), observed=np.array([0.0, 0.08])
@@ -161,6 +165,17 @@ def test_marks_stay_on_their_scale() -> None:
     lines = effect_marks(effect, 0.1).lines
     assert lines[0].name == "\u22122 to below \u22121"
     assert lines[1].observed == pytest.approx(80)
-    many = Importance([f"x{i}" for i in range(12)], np.ones((12, 5)), "score", "Said.")
+    many = Importance([f"x{i}" for i in range(12)], np.ones(12), np.ones(12), np.ones(12), "score", "Said.")
     page = render(Report("Wide", task="llp", importance=many))
     assert "Show 4 more columns" in page
+
+
+def test_no_column_is_called_important_whose_interval_includes_zero() -> None:
+    one_bag = Importance(["a", "b"], np.array([0.0, -0.1]), np.full(2, -np.inf), np.full(2, np.inf), "score")
+    marks = importance_marks(one_bag)
+    assert marks.summary == "No column is certain to matter: no interval lies above 0."
+    assert (marks.lines[1].low, marks.lines[1].high) == (0, 100)
+    assert "not known from one bag" in marks.lines[0].more
+    means, low, high = np.array([0.5, 0.3]), np.array([-0.1, 0.2]), np.array([1.1, 0.4])
+    marks = importance_marks(Importance(["a", "b"], means, low, high, "score"))
+    assert marks.summary.startswith("Most important of those that are certain: b, 37.5")

@@ -17,7 +17,8 @@ class Importance:
 
     Attributes:
         columns: names, the most important first.
-        drops: (columns, repeats) how much the score fell in each repeat.
+        drops: (columns,) how much the score fell.
+        low, high: (columns,) the ends of its 90 % confidence interval, over bags or rows; infinite if one bag is all.
         measure: what the score is, in words.
         note: on how much it was measured, and what was left out.
         seen: whether the model was fitted to the rows that it was measured on.
@@ -25,13 +26,16 @@ class Importance:
     Examples:
         >>> import numpy as np
         >>> from kofn.report import Importance, Report, render
-        >>> importance = Importance(["age"], np.array([[0.3, 0.4]]), "log-likelihood of a bag's label", "On 20 bags.")
+        >>> drop, low, high = np.array([0.3]), np.array([0.2]), np.array([0.4])
+        >>> importance = Importance(["age"], drop, low, high, "log-likelihood of a bag's label", "On 20 bags.")
         >>> "On 20 bags." in render(Report("Columns", task="llp", importance=importance))
         True
     """
 
     columns: Sequence[str]
     drops: Numbers
+    low: Numbers
+    high: Numbers
     measure: str
     note: str = ""
     seen: bool = False

@@ -13,7 +13,7 @@ from torch import Tensor
 from kofn.bags import Bags
 from kofn.estimators._count_errors import LEVEL
 from kofn.estimators._ensemble import group_sums, interval_of, mixed
-from kofn.estimators._permutation import REPEATS, permutation_importance
+from kofn.estimators._permutation import permutation_importance
 from kofn.estimators._value_groups import MISSING, value_groups
 from kofn.report._column_contents import ColumnEffect, Importance
 from kofn.report._plot import number
@@ -40,13 +40,16 @@ def column_importance(
     found = permutation_importance(estimator, values, labels, bags)
     if found is None or not len(found.columns):
         return None
-    on = (
-        f"{number(found.rows)} rows"
-        if found.bags is None
-        else f"{number(found.bags)} bags of {number(found.rows)} rows"
-    )
+    on = f"{number(found.rows)} rows"
+    if found.bags is not None:
+        on = (
+            f"{number(found.bags)} {'bag' if found.bags == 1 else 'bags'} of {on}{'' if found.bags == 1 else ' in all'}"
+        )
     all_of = values.shape[1]
-    note = f"Each column was shuffled {REPEATS} times, on {on}."
+    times = "once" if found.repeats == 1 else f"{found.repeats} times"
+    note = f"Each column was shuffled {times}, on {on}."
+    if estimator.members_:
+        note += " Measured is the main fit, without its bootstrap."
     if found.used < all_of:
         note += f" The model's scores depend on {number(found.used)} of {number(all_of)} columns."
     if len(found.columns) < found.used:
@@ -55,7 +58,8 @@ def column_importance(
         note += " The model was fitted to these rows, too: this is what it relies on, not what would hold of others."
     names = column_names(estimator, all_of)
     leading = [names[place] for place in found.columns.tolist()]
-    return Importance(leading, found.drops, ORDER if bags is None else LIKELIHOOD, note, seen)
+    drops, low, high = np.array([(one.mean, one.low, one.high) for one in found.drops]).T
+    return Importance(leading, drops, low, high, ORDER if bags is None else LIKELIHOOD, note, seen)
 
 
 def column_names(estimator: Any, columns: int) -> list[str]:

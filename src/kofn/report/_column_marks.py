@@ -47,23 +47,29 @@ class Marks:
 
 
 def importance_marks(importance: Importance) -> Marks:
-    """A line for each column: the mean drop, and the smallest and the largest of its repeats."""
+    """A line for each column: the mean drop and its interval; those whose interval is above zero are certain."""
     drops = importance.drops
-    low, high = min(float(drops.min()), 0.0), max(float(drops.max()), 0.0)
+    ends = np.concatenate([drops, importance.low, importance.high])
+    ends = ends[np.isfinite(ends)]
+    low, high = float(ends.min(initial=0.0)), float(ends.max(initial=0.0))
     span = (high - low) or 1.0
 
     def place(value: float) -> float:
-        return 100 * (value - low) / span
+        return 100 * (min(max(value, low), high) - low) / span
 
     lines = []
-    for name, each in zip(importance.columns, drops, strict=True):
-        least, mean, most = float(each.min()), float(each.mean()), float(each.max())
-        more = f"from {number(least)} to {number(most)} in {len(each)} repeats"
+    for name, mean, least, most in zip(importance.columns, drops, importance.low, importance.high, strict=True):
+        known = np.isfinite(least) and np.isfinite(most)
+        more = f"90\u00a0% interval {number(least)} to {number(most)}" if known else "interval not known from one bag"
         lines.append(Mark(name, number(mean), place(mean), place(least), place(most), more=more))
-    total = np.maximum(drops.mean(1), 0).sum()
-    share = f", {percent(float(max(drops[0].mean(), 0) / total))} of the sum of these" if total > 0 else ""
-    summary = f"Most important: {importance.columns[0]}{share}. {importance.note}"
-    return Marks(lines, place(0.0), (number(low), number(high)), summary)
+    certain = np.flatnonzero(importance.low > 0)
+    if len(certain):
+        first, total = int(certain[0]), np.maximum(drops, 0).sum()
+        words = "Most important" if first == 0 else "Most important of those that are certain"
+        said = f"{words}: {importance.columns[first]}, {percent(float(drops[first] / total))} of the sum of these."
+    else:
+        said = "No column is certain to matter: no interval lies above 0."
+    return Marks(lines, place(0.0), (number(low), number(high)), f"{said} {importance.note}".strip())
 
 
 def effect_scale(effects: Sequence[ColumnEffect]) -> float:

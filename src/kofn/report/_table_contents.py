@@ -86,8 +86,8 @@ def class_contents(
 
 
 def _has_seen(estimator: Any, judged: Judged) -> bool:
-    """Whether the model itself was fitted to the rows. Trees and linear models are fitted again to all bags at last."""
-    once = isinstance(estimator.fitted_, FittedNetwork) and not estimator.members_
+    """Whether the main fit saw the rows. Trees and linear models are fitted again to all bags at last."""
+    once = isinstance(estimator.fitted_, FittedNetwork)
     return judged.source == "training" or (judged.source == "held-out" and not once)
 
 
@@ -97,5 +97,5 @@ def _by_importance(columns: Columns, importance: Importance | None) -> tuple[Col
         return columns, [column for column in columns if not name_pictures(column[1])]
     place = {name: rank for rank, name in enumerate(importance.columns)}
     ordered = sorted(columns, key=lambda column: place.get(column[0], len(place)))  # stable: the others as they came
-    useful = {name for name, drops in zip(importance.columns, importance.drops, strict=True) if drops.mean() > 0}
+    useful = {name for name, drop in zip(importance.columns, importance.drops, strict=True) if drop > 0}
     return ordered, [column for column in ordered if column[0] in useful] or ordered
