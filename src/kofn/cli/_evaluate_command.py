@@ -51,7 +51,11 @@ def evaluate(
     from kofn.cli._screen import show_measures
 
     counted = f"{measures['bags']:,} bags, " if "bags" in measures else ""
-    line(f"{data}: {counted}{measures['rows']:,} rows")
+    known = measures.get("known_rows", measures["rows"])
+    told = f", {known:,} of them with a true class" if known < measures["rows"] else ""
+    line(f"{data}: {counted}{measures['rows']:,} rows{told}")
+    if measures["trained_on"]:
+        line("The model was trained on these data: others are measured worse. For held-out data: kofn report.")
     show_measures(measures)
     if "selection" in measures:
         line()

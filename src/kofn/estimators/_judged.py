@@ -78,6 +78,13 @@ def judge(estimator: Any, X: Any, groups: Any = None, copies: Any = None) -> Jud
     )
 
 
+def was_trained_on(estimator: Any, X: Any, groups: Any = None, copies: Any = None) -> bool:
+    """Whether a tenth or more of these bags, or rows, are of the training data; arguments as for `judge`."""
+    instances = estimator._instances(X)
+    bags = None if isinstance(estimator, PUClassifier) or groups is None else bags_of(groups, len(instances), copies)
+    return bool(estimator.fingerprint_.share_seen(instances, bags) >= SEEN)
+
+
 def _held_out(estimator: Any, instances: Any, bags: Bags | None) -> Judged:
     """Trees and linear models are fitted again to all bags: the model itself has seen them, and must not be asked."""
     part: Bags | None = None

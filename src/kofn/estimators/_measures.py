@@ -26,6 +26,7 @@ from kofn.estimators._mil_classifier import ATTENTION, MILClassifier
 from kofn.estimators._pu_classifier import PUClassifier
 from kofn.estimators._pu_measures import pu_measures
 from kofn.estimators._rates import count_rates
+from kofn.estimators._row_labels import whole_truth
 
 Array = NDArray[Any]
 
@@ -48,7 +49,8 @@ def measure(
             not seen them. None for an attention model, if there is no truth.
         y: (n,) or (n, C) labels as its `fit` takes them, for the measures of its task.
         bags: which instances lie in which bag, for measures of bags; not needed for PU.
-        truth: (n,) true classes, 0 and 1, or 0 to C - 1. With `y` of PU, those of the unlabelled are measured.
+        truth: (n,) true classes, 0 and 1, or 0 to C - 1, -1 where not known: then rows with a class are measured, and
+            counts are not told. With `y` of PU, those of the unlabelled are measured.
         bag_logits: (b,) log-odds of the bags by an attention model.
         members: (B, n) or (B, n, C) logits by each member of a bootstrap, whose mixture the labels and counts of bags
             are measured by; None where `logits` are of one model.
@@ -66,10 +68,10 @@ def measure(
     if logits is not None and members is not None and logits.ndim == 2:
         return _in_order(_several(estimator, torch.from_numpy(logits), members, y, bags, truth))
     found: dict[str, float] = {}
-    judged: Any = slice(None)
+    judged: Any = np.ones(0 if logits is None else len(logits), dtype=bool)
     if isinstance(estimator, PUClassifier):
         if y is not None and logits is not None:
-            judged = y != estimator.classes_[1]
+            judged = np.asarray(y != estimator.classes_[1])
             found |= pu_measures(estimator, logits[judged], logits[~judged])
     elif bags is not None:
         scores = None if members is None else members[:, bags.index]
@@ -80,10 +82,12 @@ def measure(
         if isinstance(estimator, MILClassifier) and y is not None and bag_logits is not None:
             found |= _likelihood(estimator, y, bags, bag_logits=bag_logits) | _bags(estimator, bag_logits, y, bags)
         if scores is not None and estimator.loss not in ATTENTION:
-            found |= _counts(estimator, scores, y, bags, truth)
-    if truth is not None and logits is not None and len(logits[judged]):
-        marginal = estimator._marginal(torch.from_numpy(logits[judged])).numpy()
-        found |= _instances(marginal, np.asarray(truth, dtype=np.int64)[judged])
+            found |= _counts(estimator, scores, y, bags, whole_truth(truth))
+    if truth is not None and logits is not None:
+        judged = judged & (truth >= 0)
+        if judged.any():
+            marginal = estimator._marginal(torch.from_numpy(logits[judged])).numpy()
+            found |= _instances(marginal, np.asarray(truth, dtype=np.int64)[judged])
     return _in_order(found)
 
 
@@ -154,14 +158,15 @@ def _several(
         scores = members[:, bags.index]
         if y is not None:
             found |= _likelihood(estimator, y, bags, members=scores)
-        counts, _ = known_counts(estimator, y, bags, truth)
+        counts, _ = known_counts(estimator, y, bags, whole_truth(truth))
         if counts is not None:
             rates, _ = count_rates(counts, bags.sizes, None)
             found |= class_count_errors(
                 scores, bags.offsets, counts, torch.as_tensor(rates), bag_effect=estimator.bag_effect_
             )
-    if truth is not None and len(logits):
-        found |= _class_instances(logits, torch.from_numpy(np.asarray(truth, dtype=np.int64)))
+    if truth is not None and bool((truth >= 0).any()):
+        known = torch.from_numpy(np.asarray(truth, dtype=np.int64))
+        found |= _class_instances(logits[known >= 0], known[known >= 0])
     return found
 
 

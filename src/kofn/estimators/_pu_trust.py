@@ -44,6 +44,10 @@ def calibration_of_share(
     unlabelled = ~labelled
     if not unlabelled.any():
         return Verdict("calibration", "unknown", "Not known: these data have no unlabelled rows.")
+    if truth is not None and (truth[unlabelled] >= 0).any():
+        unlabelled &= truth >= 0  # -1 is not known
+    else:
+        truth = None
     expected = torch.from_numpy(judged.logits[unlabelled]).sigmoid().numpy()
     source, number, share = judged.source, len(expected), float(expected.mean())
     on = f"on {number:,} unlabelled {source} rows"

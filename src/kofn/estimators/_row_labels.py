@@ -36,6 +36,11 @@ def rows_of(y: Any, rows: int, *, name: str = "y") -> Array:
     return labels.ravel() if labels.shape == (rows, 1) else labels
 
 
+def whole_truth(truth: Array | None) -> Array | None:
+    """True classes, from 0 on, if all are known, and so those of all rows of a bag; -1 is one that is not known."""
+    return None if truth is None or bool((truth < 0).any()) else truth
+
+
 def known_classes(y: Array, classes: Array) -> NDArray[np.int64]:
     """0 or 1 for each row, from labels of the two classes that were trained with."""
     unknown = [label for label in np.unique(y).tolist() if label not in classes.tolist()]

@@ -24,11 +24,13 @@ def row_verdict(estimator: Any, judged: Judged, truth: NDArray[np.int64] | None,
     Args:
         estimator: fitted.
         judged: rows and scores.
-        truth: (k,) true classes of the judged rows, 0 and 1 or 0 to C - 1, or None.
+        truth: (k,) true classes of the judged rows, 0 and 1 or 0 to C - 1, -1 where not known, or None.
         which: (k,) those to be looked at.
     """
     if truth is None:
         return Verdict("rows", "unknown", UNVERIFIED)
+    partly = bool((truth[which] < 0).any())
+    which = which & (truth >= 0)
     classes = np.asarray(truth, dtype=np.int64)[which]
     counts = np.bincount(classes, minlength=len(estimator.classes_))
     source, number = judged.source, len(classes)
@@ -57,10 +59,11 @@ def row_verdict(estimator: Any, judged: Judged, truth: NDArray[np.int64] | None,
         said = f"accuracy {percent_text(right)} ({percent_text(rank.low)} to {percent_text(rank.high)})"
     gain = mean_of(log_p - np.log(shares[classes]))
     mark = mark_of_rows(rank, chance, gain, source)
+    of_them = " whose true class is known" if partly else ""
     first = {"good": "Yes", "doubtful": "Partly", "bad": "No"}[mark]
     sentence = (
         f"{first}: {said} where the largest class has {percent_text(float(shares.max()))}, and "
-        f"{gain_text(gain, 'one probability for all')} in log-likelihood a row, on {number:,} {source} rows (90\u00a0% "
-        f"intervals in brackets)."
+        f"{gain_text(gain, 'one probability for all')} in log-likelihood a row, on {number:,} {source} "
+        f"rows{of_them} (90\u00a0% intervals in brackets)."
     )
     return Verdict("rows", mark, sentence, numbers | {"accuracy": right, "gain": gain.to_json()})

@@ -19,6 +19,7 @@ from kofn.estimators._measures import known_counts
 from kofn.estimators._mil_classifier import MILClassifier
 from kofn.estimators._pu_classifier import PUClassifier
 from kofn.estimators._pu_trust import calibration_of_share, skill_of_order
+from kofn.estimators._row_labels import whole_truth
 from kofn.estimators._row_verdict import row_verdict
 from kofn.estimators._verdict_words import BRACKETS, gain_text, opening, percent_text
 from kofn.estimators._verdicts import LEVEL, Source, Verdict, mark_of_coverage, mark_of_gains, mean_of, share_of
@@ -32,7 +33,8 @@ def verdicts(estimator: Any, judged: Judged, y: Any = None, truth: Any = None) -
         estimator: fitted.
         judged: rows and scores.
         y: (k,) or (k, C) labels of the judged rows, as its `fit` takes them, or None.
-        truth: (k,) true classes of the judged rows, 0 and 1 or 0 to C - 1, if they are known.
+        truth: (k,) true classes of the judged rows, 0 and 1 or 0 to C - 1, -1 where not known: rows with a class are
+            judged, and counts are not told.
     """
     if isinstance(estimator, PUClassifier):
         labelled = np.zeros(judged.members.shape[1], bool) if y is None else np.asarray(y == estimator.classes_[1])
@@ -40,7 +42,7 @@ def verdicts(estimator: Any, judged: Judged, y: Any = None, truth: Any = None) -
         return [*of_labels, row_verdict(estimator, judged, truth, ~labelled)]
     return [
         _skill(estimator, judged, y),
-        _calibration(estimator, judged, y, truth),
+        _calibration(estimator, judged, y, whole_truth(truth)),
         row_verdict(estimator, judged, truth, np.ones(judged.members.shape[1], bool)),
     ]
 

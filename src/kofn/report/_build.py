@@ -18,7 +18,7 @@ from kofn.estimators._ensemble import mixed
 from kofn.estimators._judged import Judged, judge
 from kofn.estimators._measure_names import MEASURES
 from kofn.estimators._measures import count_summaries, known_counts, measure
-from kofn.estimators._row_labels import bags_of
+from kofn.estimators._row_labels import bags_of, whole_truth
 from kofn.estimators._trust import verdicts
 from kofn.report import _count_distributions as distributions
 from kofn.report._class_chapters import class_chapters, class_codes, confusion
@@ -58,8 +58,8 @@ def report_of(
         y: (n,) or (n, C) labels as for its `fit`, or None.
         groups: (n,) the bag of each row; without, there is nothing to say of bags.
         copies: (n,) how many times each row is in its bag; by default once.
-        truth: (n,) the true class of each row, 0 and 1 or as in `classes_`, if it is known. For scoring only. Of
-            several classes there is a chapter for each, and with `truth` a confusion matrix.
+        truth: (n,) the true class of each row, 0 and 1 or as in `classes_`, NaN or None where it is not known. For
+            scoring only. Of several classes there is a chapter for each, and with `truth` a confusion matrix.
         images: (n, h, w) or (n, h, w, 3), the picture of each row: uint8, or numbers from 0 to 1.
         table: (n, columns) a DataFrame to show instances by, if they are no images and X is not fit to be read; or a
             function that makes one of the rows whose numbers it is given.
@@ -96,7 +96,9 @@ def report_of(
         )
         return _report(estimator, task, judged, title, facts, contents)
     labels, images = (_column(name, column, len(kept), kept) for name, column in (("y", y), ("images", images)))
-    positive = None if truth is None else is_positive(_column("truth", truth, len(kept), kept), estimator.classes_)
+    some = None if truth is None else is_positive(_column("truth", truth, len(kept), kept), estimator.classes_)
+    every = whole_truth(some)
+    positive = None if every is None else every == 1  # of all rows of a bag, or of none
     if not callable(table):
         _column("table", table, len(kept))
     logits = torch.from_numpy(judged.logits)
@@ -114,14 +116,15 @@ def report_of(
         estimator, task, judged, shown, X, X if table is None else table, *of_shown, folder=place
     )
     report |= of_table
-    if positive is not None:
-        report["row_curves"] = row_curves(estimator._marginal(logits)[unlabeled].numpy(), positive[unlabeled.numpy()])
+    if some is not None:
+        at = unlabeled.numpy() & (some >= 0)
+        report["row_curves"] = row_curves(estimator._marginal(logits).numpy()[at], some[at] == 1)
     if bags is not None:
         pixels = None if images is None else as_pixels(images[shown.rows])
         report |= _bag_chapters(estimator, task, shown, *of_shown, columns, pixels)
     if isinstance(estimator, PUClassifier):
         report["binomial"] = _binomial(estimator, logits, unlabeled)
-    report["verdicts"] = verdicts(estimator, judged, labels, positive)
+    report["verdicts"] = verdicts(estimator, judged, labels, some)
     if task == "pu" and labels is None:
         labels = np.full(len(logits), estimator.classes_[0])  # no row is labelled
     measures = measure(
@@ -129,7 +132,7 @@ def report_of(
         judged.logits,
         y=labels,
         bags=bags,
-        truth=positive,
+        truth=some,
         bag_logits=judged.bag_logits if bags is not None else None,
         members=judged.members,
     )
@@ -197,7 +200,7 @@ def _several_classes(
     if bags is None:
         return contents | {"scope": scope_sentences(judged, None, None)}
     shown = Drawn.of(judged, bags, limit)
-    labels, codes = taken(labels, shown.rows), taken(codes, shown.rows)
+    labels, codes = taken(labels, shown.rows), whole_truth(taken(codes, shown.rows))
     known, _ = known_counts(estimator, labels, shown.bags, codes)
     chapters = class_chapters(estimator, shown.members, shown.bags, known, told=codes is None, source=judged.source)
     table, folder = to_read

@@ -17,15 +17,20 @@ from kofn.estimators._verdicts import Source
 from kofn.learners._problem import start_at
 from kofn.report import _count_distributions as distributions
 from kofn.report._contents import BagTable, Confusion, Report
+from kofn.report._examples import is_known
 
 
 def class_codes(truth: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
-    """True classes as 0 to C - 1, from these numbers or from the estimator's classes.
+    """True classes as 0 to C - 1, from these numbers or from the estimator's classes; -1 where they are NaN or None.
 
     Raises:
         ValueError: other values.
     """
-    values = np.asarray(truth)
+    given = np.asarray(truth)
+    known = is_known(given)
+    values = given[known]
+    if given.dtype.kind == "f" and classes.dtype.kind != "f" and (values == values.round()).all():
+        values = values.astype(np.int64)  # floats only so that some may be NaN
     codes = {name: code for code, name in enumerate(classes.tolist())}
     if values.dtype.kind in "iu" and classes.dtype.kind not in "iu":
         codes = {code: code for code in range(len(classes))}
@@ -33,12 +38,15 @@ def class_codes(truth: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
     if -1 in found:
         odd = values[found.index(-1)]
         raise ValueError(f"`truth` must be one of the classes {classes.tolist()}; got {odd!r}.")
-    return np.array(found, dtype=np.int64)
+    result = np.full(len(given), -1)
+    result[known] = found
+    return result
 
 
 def confusion(truth: NDArray[np.int64], logits: Tensor, classes: NDArray[Any]) -> Confusion:
     """How many instances of each true class are predicted to be of each class."""
-    counts = confusion_matrix(truth, logits.argmax(1).numpy(), labels=np.arange(len(classes)))
+    known = truth >= 0
+    counts = confusion_matrix(truth[known], logits.argmax(1).numpy()[known], labels=np.arange(len(classes)))
     return Confusion([str(name) for name in classes.tolist()], counts)
 
 

@@ -18,19 +18,28 @@ from kofn.report._plot import number
 BAGS, INSTANCES, COLUMNS, WHOLE = 6, 8, 6, 40
 
 
-def is_positive(truth: Any, classes: Any) -> NDArray[np.bool_]:
-    """Whether each instance is positive, from labels 0 and 1 or the estimator's classes.
+def is_known(truth: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which true classes are neither NaN nor None."""
+    return np.array([value is not None and value == value for value in truth.tolist()], dtype=bool)
+
+
+def is_positive(truth: Any, classes: Any) -> NDArray[np.int64]:
+    """Whether each instance is positive, 1 or 0, from labels 0 and 1 or the estimator's classes; -1 if NaN or None.
 
     Raises:
         ValueError: other labels.
     """
-    values = np.asarray(truth)
+    given = np.asarray(truth)
+    known = is_known(given)
+    values, result = given[known], np.full(len(given), -1)
     if values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all():
-        return np.asarray(values == 1)
+        result[known] = values == 1
+        return result
     odd = values[~np.isin(values, classes)]
     if len(odd):
         raise ValueError(f"`truth` must be 0 and 1, or the classes {np.asarray(classes).tolist()}; got {odd[0]!r}.")
-    return np.asarray(values == classes[1])
+    result[known] = values == classes[1]
+    return result
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from kofn.estimators._bag_losses import MODEL, bag_losses
 from kofn.estimators._count_mixture import count_distribution
 from kofn.estimators._judged import Judged, judge
 from kofn.estimators._measures import known_counts
+from kofn.estimators._row_labels import whole_truth
 from kofn.estimators._trust import verdicts
 from kofn.estimators._verdict_words import gain_text
 from kofn.estimators._verdicts import (
@@ -75,7 +76,7 @@ def comparison_of(
         y: (n,) or (n, C) labels as for `fit`.
         groups: (n,) the bag of each row.
         copies: (n,) how many times each row is in its bag.
-        truth: (n,) the true class of each row, if it is known; its counts are then shown.
+        truth: (n,) the true class of each row; if all are known, their counts are shown.
         names: of the two models.
         title: heading of the page.
         facts: names and values to show.
@@ -128,8 +129,10 @@ def _of_bags(report: Report, sides: list[_Side], source: Source, truth: Any) -> 
     two = len(sides[0].estimator.classes_) == 2 and all(side.judged.bag_logits is None for side in sides)
     expected = known = None
     calibrations: list[Calibration] = []
+    every = None
     if two:
-        positive = None if truth is None else is_positive(truth, sides[0].estimator.classes_)
+        every = None if truth is None else whole_truth(is_positive(truth, sides[0].estimator.classes_))
+        positive = None if every is None else every == 1
         found = [_counts(side, part, positive) for side, part in zip(sides, parts, strict=True)]
         expected, known = np.stack([one[0] for one in found]), found[0][1]
         calibrations = [one[2] for one in found if one[2] is not None]
@@ -140,7 +143,7 @@ def _of_bags(report: Report, sides: list[_Side], source: Source, truth: Any) -> 
         -np.stack(losses),
         expected,
         known,
-        told=truth is None,
+        told=every is None,
     )
     on = f"on {number:,} {source} bags ({STUDENT})"
     told = [_verdict(sides, gain, number, source, "in log-likelihood a bag", on, "bag")]

@@ -36,7 +36,7 @@ def compare_tables(
         second: a model of the same task, bags and labels; it may be of other columns.
         data: a table with the columns, bags and labels of both.
         names: of the two, to be shown.
-        truth: column of the rows' true classes, where they are known.
+        truth: column of the rows' true classes; empty where they are not known.
         positive: the value of `truth` that means positive, if it is not 1, true or yes.
         title: heading of the page.
 

@@ -11,7 +11,7 @@ from sklearn.metrics import confusion_matrix
 
 from kofn.estimators import LLPClassifier, PUClassifier
 from kofn.estimators._class_table import ClassTable
-from kofn.estimators._judged import judge
+from kofn.estimators._judged import judge, was_trained_on
 from kofn.estimators._measures import measure, scores_of
 from kofn.estimators._pu_measures import selection_sentence
 from kofn.estimators._trust import verdicts
@@ -30,35 +30,56 @@ def evaluate_rows(
     Args:
         model: the model.
         data: a table with its columns.
-        truth: the column of true classes.
+        truth: the column of true classes; rows where it is empty are left out.
         positive: the value that means positive, if it is not 1, true or yes.
 
     Returns:
-        on, rows, and measures by name: accuracy, balanced_accuracy, auc, log_loss, and of two classes f1,
-        positive_share and predicted_positive_share; of several, confusion: for each true class, by its name, how many
-        of its rows are predicted to be of which.
+        on; rows; known_rows, how many of them have a true class; trained_on, whether the model was trained on these
+        data, which makes it look better than it is; and measures of the rows with a true class by name: accuracy,
+        balanced_accuracy, auc, log_loss, and of two classes f1, positive_share and predicted_positive_share; of
+        several, confusion: for each true class, by its name, how many of its rows are predicted to be of which.
 
     Raises:
         FileNotFoundError, ValueError: bad input.
     """
     file = TableFile(data)
     file.require_columns(truth, *model.columns.names)
-    metadata = read_metadata(file, None, [truth])
+    of_bag = [] if model.bag is None or model.copies else file.split_names(model.bag)
+    of_bag = of_bag if set(of_bag) <= set(file.columns) else []
+    metadata = read_metadata(file, None, [truth, *of_bag])
     classes = truth_of(model, metadata.columns[truth], Column(file.path, truth), positive=positive)
-    logits = np.concatenate([part for part, _ in model.scores(file)])
-    found = {"on": "rows", "rows": metadata.rows} | measure(model.estimator, logits, truth=classes)
+    known = ~np.isnan(classes)
+    logits = np.concatenate([part for part, _ in model.scores(file)])[known]
+    table = encode_table(file, model.columns, rows=metadata.rows)
+    seen = was_trained_on(model.estimator, table, _groups([metadata.columns[name] for name in of_bag]))
+    found = {"on": "rows", "rows": metadata.rows, "known_rows": int(known.sum()), "trained_on": seen}
+    found |= measure(model.estimator, logits, truth=classes[known])
     if logits.ndim == 2:
-        found["confusion"] = _confusion(classes, logits.argmax(1), model.estimator.classes_.tolist())
+        found["confusion"] = _confusion(classes[known], logits.argmax(1), model.estimator.classes_.tolist())
     return found
 
 
-def truth_of(model: TableModel, values: Any, where: Column, *, positive: str | None) -> NDArray[np.int64]:
-    """A column of true classes as 0 and 1 or, where columns of labels name the classes, as 0 to C - 1."""
+def _groups(columns: list[Any]) -> NDArray[Any] | None:
+    """The bag of each row, if all rows have one."""
+    if not columns or any(column.isna().any() for column in columns):
+        return None
+    codes = np.column_stack([column.astype(str).factorize()[0] for column in columns])
+    return np.asarray(np.unique(codes, axis=0, return_inverse=True)[1]).ravel()
+
+
+def truth_of(model: TableModel, values: Any, where: Column, *, positive: str | None) -> NDArray[np.float64]:
+    """A column of true classes as 0 and 1 or, where columns of labels name the classes, 0 to C - 1; NaN if empty."""
+    known = values.notna().to_numpy()
+    if not known.any():
+        raise ValueError(f"{where} has no value in any row. Name the column of true classes, or leave `truth` out.")
+    found = np.full(len(values), np.nan)
     if positive is None and len(model.labels) > 1 and model.estimator.label != "interval":
-        return true_classes(values, where, model.labels)
+        found[known] = true_classes(values[known], where, model.labels)
+        return found
     if len(model.estimator.classes_) > 2:
         raise ValueError(f"`positive` goes with two classes; this model has {len(model.estimator.classes_)}.")
-    return binary(values, where, positive=positive)
+    found[known] = binary(values[known], where, positive=positive)
+    return found
 
 
 def _confusion(truth: Any, predicted: Any, names: list[str]) -> dict[str, dict[str, int]]:
@@ -87,8 +108,9 @@ def evaluate_bags(
     Returns:
         on, rows, bags, and measures by name, such as log_likelihood and expected_count_error of LLP, bag_accuracy of
         MIL, mean_probability and recall of PU; source, "new", "training" or, if these are the training data and some
-        were held out, "held-out"; verdicts, as reports have them, which are then of the held-out bags alone; of PU also
-        selection, a sentence on whether the labelled positives look selected at random.
+        were held out, "held-out"; trained_on, whether the model was trained on these data, on which the
+        measures, of all rows, make it look better than it is; verdicts, as reports have them, which are then of the
+        held-out bags alone; of PU also selection, a sentence on whether the labelled positives look selected at random.
 
     Raises:
         FileNotFoundError, ValueError: bad input.
@@ -106,6 +128,7 @@ def evaluate_bags(
     judged = judge(estimator, table, metadata.bag_of, metadata.copies)
     told = {"verdicts": [one.to_json() for one in verdicts(estimator, judged, y[judged.rows])]}
     found = {"on": "labels", "rows": metadata.rows} | counted | measures | {"source": judged.source} | told
+    found["trained_on"] = judged.source != "new"
     return found | ({"selection": selection_sentence(estimator, measures)} if of_rows else {})
 
 

@@ -203,8 +203,8 @@ def true_classes(values: Any, where: Column, classes: list[str]) -> NDArray[np.i
     if np.isnan(result).any():
         row = int(np.isnan(result).argmax())
         raise ValueError(
-            f"{where}: row {row + 1} has {_format_value(values.iloc[row])}, which must be one of the classes "
-            f"{', '.join(name[start:] for name in classes)}. Correct it, or leave the row out."
+            f"{where}: row {values.index[row] + 1} has {_format_value(values.iloc[row])}, which must be one of "
+            f"the classes {', '.join(name[start:] for name in classes)}. Correct it, or leave the row out."
         )
     return np.asarray(result, np.int64)
 

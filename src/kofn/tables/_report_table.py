@@ -37,7 +37,7 @@ def report_table(
         data: a table with its columns; its bags and labels are used where it has them. Of the training table the
             bags are shown that were held out. Of a long table bags are drawn at random where bags are shown, up to
             100,000 rows; verdicts and measures are of all.
-        truth: column of the rows' true classes, where they are known.
+        truth: column of the rows' true classes; empty where they are not known.
         positive: the value of `truth` that means positive, if it is not 1, true or yes.
         title: heading of the page.
 
