@@ -1,4 +1,7 @@
-"""How a model knows its training data again: hashes of bags, which tell nothing of what is in them."""
+"""How a model knows its training data again: hashes of bags.
+
+They do not tell what is in a bag; but who has a bag, or can guess all its rows, can find out whether it was in training.
+"""
 
 from __future__ import annotations
 
