@@ -1,6 +1,6 @@
 """How a model knows its training data again: hashes of bags.
 
-They do not tell what is in a bag; but who has a bag, or can guess all its rows, can find out whether it was in training.
+They do not tell what is in a bag; but who has a bag, or can guess all its rows, can find out whether it was trained on.
 """
 
 from __future__ import annotations
