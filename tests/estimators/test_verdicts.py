@@ -126,9 +126,20 @@ def test_rows(rank: Estimate, of_gain: Estimate, mark: str) -> None:
 @pytest.mark.parametrize(("low", "high", "mark"), [(-0.05, 0.05, "good"), (-0.04, 0.06, "doubtful"), (0.051, 1, "bad")])
 def test_gap(low: float, high: float, mark: str) -> None:
     sources: list[Source] = ["held-out", "new"]
-    assert {mark_of_gap(gain(low, high), source) for source in sources} == {mark}
-    assert {mark_of_gap(gain(-high, -low), source) for source in sources} == {mark}
-    assert mark_of_gap(gain(low, high), "training") == "unknown"
+    half = gain(0.48, 0.52)
+    assert {mark_of_gap(gain(low, high), half, source) for source in sources} == {mark}
+    assert {mark_of_gap(gain(-high, -low), half, source) for source in sources} == {mark}
+    assert mark_of_gap(gain(low, high), half, "training") == "unknown"
+
+
+def test_the_slack_of_a_rare_share_is_a_quarter_of_it() -> None:
+    rare = Estimate(0.08, 0.06, 0.12)
+    assert mark_of_gap(gain(-0.02, 0.02), rare, "new") == "good"
+    assert mark_of_gap(gain(-0.021, 0.02), rare, "new") == "doubtful"
+    assert mark_of_gap(gain(0.029, 0.04), rare, "new") == "doubtful"  # 0.03 is a quarter of the upper end
+    assert mark_of_gap(gain(0.031, 0.04), rare, "new") == "bad"
+    assert mark_of_gap(gain(-0.034, -0.03), Estimate(0.09, 0.067, 0.121), "new") == "doubtful"
+    assert mark_of_gap(gain(-0.001, 0.0), Estimate(0.0, 0.0, 0.01), "new") == "doubtful"  # none was seen
 
 
 def test_auc_gain_is_the_difference_of_two_aucs() -> None:

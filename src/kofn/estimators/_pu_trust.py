@@ -10,7 +10,16 @@ from kofn.estimators._baselines import BAG_MEANS, NO_FEATURES
 from kofn.estimators._judged import Judged
 from kofn.estimators._pu_classifier import PUClassifier
 from kofn.estimators._verdict_words import BRACKETS, gain_text, opening, percent_text
-from kofn.estimators._verdicts import LEVEL, SLACK, Verdict, auc_gain, mark_of_gains, mark_of_gap, mean_of
+from kofn.estimators._verdicts import (
+    LEVEL,
+    Verdict,
+    auc_gain,
+    mark_of_gains,
+    mark_of_gap,
+    mean_of,
+    share_of,
+    slack_of,
+)
 
 
 def skill_of_order(judged: Judged, labelled: NDArray[np.bool_]) -> Verdict:
@@ -53,21 +62,27 @@ def calibration_of_share(
     on = f"on {number:,} unlabelled {source} rows"
     numbers = {"expected": share, "number": number, "unit": "row", "source": source}
     if truth is not None:
-        gap = mean_of(np.asarray(truth)[unlabelled] - expected)
-        mark = mark_of_gap(gap, source)
+        known = np.asarray(truth)[unlabelled]
+        gap, true_share = mean_of(known - expected), share_of(float(known.mean()), number)
+        mark = mark_of_gap(gap, true_share, source)
+        ends = f"{percent_text(true_share.low)} to {percent_text(true_share.high)}"
         sentence = (
             f"{opening(mark, source, number)}it expects {percent_text(share)} of them to be positive, "
-            f"and {percent_text(float(np.asarray(truth)[unlabelled].mean()))} are, {on}."
+            f"and {percent_text(true_share.mean)} are (90\u00a0% interval {ends}), {on}."
         )
-        return Verdict("calibration", mark, sentence, numbers | {"gap": gap.to_json()})
+        return Verdict("calibration", mark, sentence, numbers | {"gap": gap.to_json(), "share": true_share.to_json()})
     if not labelled.any():  # then the mixture, which is of rows that nobody labelled, is that of other rows
         return Verdict("calibration", "unknown", "Not known: these data have no labelled positives.", numbers)
     low, high = estimator.mixture_interval_ or (estimator.mixture_, estimator.mixture_)
-    apart = not low - SLACK <= share <= high + SLACK
     said = f"{percent_text(low)} to {percent_text(high)}" if high > low else percent_text(low)
-    first = "No: " if apart else "Not known without true classes: "
+    apart = not low - slack_of(low) <= share <= high + slack_of(high)
+    outside = high > low and not low <= share <= high
+    mark = "unknown"
+    first = "Not known without true classes: "
+    if apart or outside:
+        mark, first = ("bad", "No: ") if apart else ("doubtful", "Not certain: ")
     sentence = (
         f"{first}it expects {percent_text(share)} of them to be positive, and the mixture that it was "
-        f"trained with says {said}, {on}."
+        f"trained with says {said}{', which leaves that out' if outside else ''}, {on}."
     )
-    return Verdict("calibration", "bad" if apart else "unknown", sentence, numbers | {"mixture": [low, high]})
+    return Verdict("calibration", mark, sentence, numbers | {"mixture": [low, high]})

@@ -60,7 +60,8 @@ def row_verdict(estimator: Any, judged: Judged, truth: NDArray[np.int64] | None,
     gain = mean_of(log_p - np.log(shares[classes]))
     mark = mark_of_rows(rank, chance, gain, source)
     of_them = " whose true class is known" if partly else ""
-    first = {"good": "Yes", "doubtful": "Partly", "bad": "No"}[mark]
+    in_order = "Partly" if rank.low > chance else "Not certain"
+    first = {"good": "Yes", "doubtful": in_order, "bad": "No"}[mark]
     sentence = (
         f"{first}: {said} where the largest class has {percent_text(float(shares.max()))}, and "
         f"{gain_text(gain, 'one probability for all')} in log-likelihood a row, on {number:,} {source} "

@@ -91,8 +91,14 @@ def _calibration(estimator: Any, judged: Judged, y: Any, truth: Any) -> Verdict:
 
 
 def coverage_verdict(held: float, asked: float, number: int, source: Source, *, unit: str = "bags") -> Verdict:
-    """The verdict on intervals of counts that hold a share of so many bags."""
-    said = f"intervals that should hold {percent_text(asked)} of the counts hold {percent_text(held)}"
+    """The verdict on intervals of counts that hold a share of so many bags, with their ends counted in part.
+
+    Counts are whole numbers, so an interval that must hold 90 % holds more; the measure "coverage" has all of it.
+    """
+    said = (
+        f"intervals that should hold {percent_text(asked)} of the counts hold {percent_text(held)}, without the "
+        f"surplus that whole numbers bring"
+    )
     return _covered(held, asked, number, source, said, unit)
 
 

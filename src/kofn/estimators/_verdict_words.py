@@ -19,10 +19,17 @@ def opening(mark: Mark, source: Source, number: int) -> str:
 def gain_text(gain: Estimate, over: str, *, scale: float = 1.0) -> str:
     """A gain over a baseline with its interval: "better than no features by 0.42 (0.31 to 0.53)".
 
+    An interval that holds 0 allows both words, and has neither.
+
     Examples:
         >>> gain_text(Estimate(-0.2, -0.3, -0.1), "no features")
         'worse than no features by 0.2 (0.1 to 0.3)'
+        >>> gain_text(Estimate(-0.2, -0.5, 0.1), "no features")
+        'as good as no features within the doubt, \u22120.2 (\u22120.5 to 0.1)'
     """
+    if gain.low <= 0 <= gain.high:
+        ends = " to ".join(number_text(scale * end) for end in (gain.low, gain.high))
+        return f"as good as {over} within the doubt, {number_text(scale * gain.mean)} ({ends})"
     word, shown = ("better", gain) if gain.mean >= 0 else ("worse", gain.turned)
     ends = " to ".join(number_text(scale * end) for end in (shown.low, shown.high))
     return f"{word} than {over} by {number_text(scale * shown.mean)} ({ends})"

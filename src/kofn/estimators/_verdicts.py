@@ -17,6 +17,10 @@ SLACK = 0.05. Intervals of 90 % miss one count in ten. Five points less is half 
     coverage of exactly what is asked would not rule out twice as many misses, there are too few bags, and a coverage
     that is not "bad" is "unknown": with 90 % asked that is so below 44 bags.
 
+SCARCE = 1/4. Of a share of positives the slack is min(SLACK, share / 4). Who plans with the expected number of them is
+    then wrong by a quarter at most; five points alone would let a model expect 6 % where 1 % are positive.
+    The two meet at 20 %. "good" takes a quarter of the share that was seen, "bad" of the upper end of its interval.
+
 On training data a model shows what it remembers, not what it knows: there is no verdict on skill and calibration, and
 rows are "doubtful" at best.
 """
@@ -38,6 +42,7 @@ from kofn.metrics._positive_unlabeled import _placements
 LEVEL = 0.9
 FEWEST = 5
 SLACK = 0.05
+SCARCE = 0.25
 
 Mark = Literal["good", "doubtful", "bad", "unknown"]
 Source = Literal["held-out", "new", "training"]
@@ -180,18 +185,35 @@ def mark_of_coverage(held: float, asked: float, number: int, source: Source) -> 
     return "good" if near and seen.low >= asked - 2 * SLACK else "doubtful"
 
 
-def mark_of_gap(gap: Estimate, source: Source) -> Mark:
-    """Whether a share is expected right, from the true share less the expected one: within SLACK, or certainly not.
+def slack_of(share: float) -> float:
+    """How far off an expected share of positives may be: min(SLACK, share / 4).
 
     Examples:
-        >>> [mark_of_gap(Estimate(gap, gap - 0.02, gap + 0.02), "new") for gap in (0.01, 0.04, 0.2)]
+        >>> slack_of(0.5), slack_of(0.08)
+        (0.05, 0.02)
+    """
+    return min(SLACK, SCARCE * share)
+
+
+def mark_of_gap(gap: Estimate, share: Estimate, source: Source) -> Mark:
+    """Whether a share is expected right, from the true share less the expected one: within the slack, or certainly not.
+
+    Args:
+        gap: the true share less the expected one.
+        share: the true share.
+        source: of the rows.
+
+    Examples:
+        >>> half = Estimate(0.5, 0.48, 0.52)
+        >>> [mark_of_gap(Estimate(gap, gap - 0.02, gap + 0.02), half, "new") for gap in (0.01, 0.04, 0.2)]
         ['good', 'doubtful', 'bad']
     """
     if source == "training":
         return "unknown"
-    if gap.low >= -SLACK and gap.high <= SLACK:
+    near, far = slack_of(share.mean), slack_of(share.high)
+    if gap.low >= -near and gap.high <= near:
         return "good"
-    return "bad" if gap.low > SLACK or gap.high < -SLACK else "doubtful"
+    return "bad" if gap.low > far or gap.high < -far else "doubtful"
 
 
 def mark_of_rows(rank: Estimate, chance: float, gain: Estimate, source: Source) -> Mark:

@@ -48,7 +48,7 @@ def loss_curves(history: Sequence[Mapping[str, float]], best_step: int | None) -
     )
     if best_step is not None:
         plot.upright(best_step, plot.y.low, plot.y.high, "best")
-        plot.words(best_step, f"{step} {best_step} kept", "note")
+        plot.words(best_step, f"{_step_text(history, best_step)} kept", "note")
     words = []
     for kind, name in (("train", "Training"), ("valid", "Validation")):
         points = curves[kind]
@@ -58,9 +58,17 @@ def loss_curves(history: Sequence[Mapping[str, float]], best_step: int | None) -
                 plot.dot(x, y, f"point {kind}")
             words.append(f"{name} loss went from {number(points[0][1])} to {number(points[-1][1])}.")
     if best_step is not None:
-        words.append(f"{step.capitalize()} {best_step} was kept.")
+        said = _step_text(history, best_step)
+        words.append(f"{said[0].upper()}{said[1:]} was kept.")
     summary = " ".join(words)
     return Figure(plot.svg("Loss while learning", summary), summary)
+
+
+def _step_text(history: Sequence[Mapping[str, float]], at: int) -> str:
+    """A step by its number, "epoch 7"; of penalties, whose numbers say nothing, by the penalty too."""
+    step = step_name(history)
+    penalty = next((entry["l2"] for entry in history if entry.get(step) == at and "l2" in entry), None)
+    return f"{step} {at}" if penalty is None else f"penalty {number(penalty)} (step {at} of {len(history)})"
 
 
 def count_scatter(bags: BagTable, word: str = "known") -> Figure | None:
