@@ -58,10 +58,16 @@ def test_bags_of_one_kind(label: int, dtype: str) -> None:
 
 def test_names_of_classes() -> None:
     y = np.array(["benign", "malignant"])[TASK.any]
-    model = kofn.MILClassifier(**learns()).fit(TASK.X, y, groups=TASK.groups)
+    with pytest.warns(kofn.estimators.FitWarning, match="y = 'malignant' are taken as bags with at least one positive"):
+        model = kofn.MILClassifier(**learns()).fit(TASK.X, y, groups=TASK.groups)
     assert model.classes_.tolist() == ["benign", "malignant"]
     assert set(model.predict_bags(TASK.X, TASK.groups)) == {"benign", "malignant"}
     assert model.score(TASK.X, y, groups=TASK.groups) > 0.8
+
+
+def test_words_that_say_which_is_positive_are_no_warning() -> None:
+    y = np.array(["no", "yes"])[TASK.any]
+    assert kofn.MILClassifier(**quick()).fit(TASK.X, y, groups=TASK.groups).classes_.tolist() == ["no", "yes"]
 
 
 def test_positive_weight() -> None:

@@ -25,6 +25,7 @@ from kofn.estimators._row_labels import (
     known_classes,
     rows_of,
     two_classes,
+    warn_of_words,
 )
 from kofn.learners import (
     BagObjective,
@@ -104,8 +105,8 @@ class MILClassifier(CountClassifier):
 
         Args:
             X: as in `LLPClassifier.fit`.
-            y: (n,) the label of each row's bag, one of two classes, the same on all rows of a bag; the larger one says
-                that at least one instance is positive.
+            y: (n,) the label of each row's bag, one of two classes, the same on all rows of a bag; the larger one, of
+                words the one that comes later in the alphabet, says that at least one instance is positive.
             groups: (n,) the bag of each row, any hashable; None makes each row its own bag, and this ordinary
                 classification.
             bag_weight: (n,) weight of the loss of each row's bag, the same on all rows of a bag; by default 1.
@@ -115,6 +116,9 @@ class MILClassifier(CountClassifier):
 
         Raises:
             ValueError: a group with two different labels; more than two classes.
+
+        Warns:
+            FitWarning: words as classes of bags; as in `LLPClassifier`.
         """
         return self._fit(*self._problem(X, y, groups, bag_weight), self._seed())
 
@@ -124,6 +128,8 @@ class MILClassifier(CountClassifier):
         instances, labels = self._check_training(X, y)
         classes, positive = two_classes(labels)
         bags = bags_of(groups, len(instances))
+        if groups is not None:  # without, one class is as good as the other
+            warn_of_words(classes, "bags with at least one positive", "bags without any", stacklevel=3)
         bag_labels = bags.common(positive, name="y")
         weight = bag_weights(bag_weight, bags, len(instances), name="bag_weight")
         times = torch.ones(len(bags), dtype=torch.float64) if weight is None else weight

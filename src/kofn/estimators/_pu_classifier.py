@@ -17,7 +17,7 @@ from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._fit_warning import FitWarning
 from kofn.estimators._label_scores import label_scores
 from kofn.estimators._mixture import FEWEST, estimate_mixture
-from kofn.estimators._row_labels import Array, two_classes
+from kofn.estimators._row_labels import Array, two_classes, warn_of_words
 from kofn.estimators._sensitivity import mixture_sensitivity
 from kofn.learners import (
     ByLabelAccuracy,
@@ -194,13 +194,7 @@ class PUClassifier(CountClassifier):
         self._check_options()
         instances, labels = self._check_training(X, y)
         classes, kind = two_classes(labels)
-        if classes.dtype.kind not in "biuf":
-            warnings.warn(
-                f"rows with y = {str(classes[1])!r} are taken as labelled positives, those with {str(classes[0])!r} as "
-                f"unlabelled, by the alphabet. Say which: fit(X, y == {str(classes[1])!r}), or y == the other.",
-                FitWarning,
-                stacklevel=3,
-            )
+        warn_of_words(classes, "labelled positives", "unlabelled", stacklevel=3)
         labeled = torch.from_numpy(kind == 1)
         if bool(labeled.all()) or not bool(labeled.any()):
             raise ValueError(

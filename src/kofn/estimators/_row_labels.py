@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import expm1, log
 from typing import Any
 
@@ -14,8 +15,10 @@ from torch import Tensor
 
 from kofn import _require
 from kofn.bags import Bags
+from kofn.estimators._fit_warning import FitWarning
 
 Array = np.ndarray[Any, np.dtype[Any]]
+IN_ORDER = {("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), ("negative", "positive"), ("neg", "pos")}
 
 
 def as_array(values: Any) -> Any:
@@ -74,6 +77,25 @@ def two_classes(y: Array) -> tuple[Array, NDArray[np.int64]]:
         row = np.full(len(y), int(classes[0]))
         classes = np.array([0, 1], dtype=y.dtype)
     return classes, row.astype(np.int64).ravel()
+
+
+def warn_of_words(classes: Array, larger: str, smaller: str, *, stacklevel: int) -> None:
+    """Warn where the alphabet decides which of two words is the positive class, and not what the words mean.
+
+    Args:
+        classes: (2,) in their order.
+        larger: what rows of the second are taken as.
+        smaller: what rows of the first are taken as.
+        stacklevel: of the caller's caller, as for `warnings.warn`.
+    """
+    first, second = (str(name) for name in classes)
+    if classes.dtype.kind not in "biuf" and (first.lower(), second.lower()) not in IN_ORDER:
+        warnings.warn(
+            f"rows with y = {second!r} are taken as {larger}, those with {first!r} as {smaller}, by the alphabet. Say "
+            f"which in place of y: y == {second!r}, or y == {first!r}.",
+            FitWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def proportions(y: Array, *, together: bool, classes: Array | None = None) -> tuple[Array, NDArray[np.float64]]:
