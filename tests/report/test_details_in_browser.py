@@ -220,5 +220,14 @@ def test_every_task_fits_and_complains_of_nothing(browser: Chromium, task: Any, 
     assert opened(browser) == "Bag ward 1/b"
     assert browser.run("const d = document.querySelector('dialog'); return d.scrollWidth <= d.clientWidth")
     assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert browser.run(
+        "const plot = document.querySelector('dialog svg.wide'), left = plot.getBoundingClientRect().left;"
+        "const tick = plot.querySelector('.tick.end'); tick.textContent = '100\\u00a0%';"
+        "return tick.getBoundingClientRect().left >= left"
+    )
+    assert browser.run(
+        "const one = document.querySelector('.facts div'); one.lastChild.textContent = 'word '.repeat(50);"
+        "return one.firstChild.getBoundingClientRect().width > 24"
+    )
     assert browser.log("browser") == []
     assert {url.split("#")[0] for url in browser.requested() if not url.startswith("data:")} == {path.as_uri()}

@@ -51,7 +51,7 @@ function shownCounts(bag, marked) {
 }
 
 function countPlot(bag, word, summary) {
-  const [width, height, left, right, top, bottom] = [440, 235, 50, 30, 36, 48];
+  const [width, height, left, right, top, bottom] = [440, 235, 62, 30, 36, 48];
   const known = bag.known;
   // Of a label that allows more than one count only the bounds that lie near the distribution are looked for.
   const [start, end] = shownCounts(bag, known === null ? [] : [Math.round(known)]);
