@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kofn.tables._label_columns import Column, binary, count_labels, numbers
+from kofn.tables._label_columns import Column, bag_values, binary, count_labels, numbers
 from kofn.tables._reading import RowMetadata
 
 WHERE = Column("t.csv", "y")
@@ -82,7 +82,12 @@ def test_intervals() -> None:
             {},
             "column .*a count must be an integer.*bag 'bag0' has 2 instances and the count 3.*several instances, say how many: `copies`.*percentages are not counts",
         ),
-        (["3 %%", "3 %%", 1], [0, 0, 1], {}, "row 1 has '3 %%', which must be a number, such as 0.37 or 37 %"),
+        (
+            ["3 %%", "3 %%", 1],
+            [0, 0, 1],
+            {},
+            "bag 'bag0' .*row 1, .* has '3 %%', which must be a number, such as 0.37 or 37 %",
+        ),
         (
             [1.5, 1.5, 1],
             [0, 0, 1],
@@ -98,8 +103,8 @@ def test_intervals() -> None:
         ([1, 1, 0], [0, 0, 1], {}, "only 0 and 1, which may be counts or proportions.*`label_kind='count'`"),
         ([-3, -3, -3], [0, 0, 1], {}, "bag 'bag0' has the label -3; a proportion or a count is at least 0.*`noise`"),
         ([0, 0, 0], [0, 0, 1], {}, "has only 0, which may be counts or proportions"),
-        (["a", "a", 0], [0, 0, 1], {}, "row 1 has 'a', which must be a number"),
-        ([None, None, 0.0], [0, 0, 1], {}, "row 1 has no value"),
+        (["a", "a", 0], [0, 0, 1], {}, "bag 'bag0' .*row 1, .* has 'a', which must be a number"),
+        ([None, None, 0.0], [0, 0, 1], {}, "bag 'bag0' .*row 1, .* has no value"),
         ([1, 1, 0], [0, 0, 1], {"kind": "interval"}, "`label` must name one column, two for an interval"),
     ],
     ids=[
@@ -150,8 +155,8 @@ def test_two_values(values: list[Any], options: dict[str, Any], expected: list[i
 @pytest.mark.parametrize(
     ("values", "positive", "message"),
     [
-        (["a", "b"], None, "must have two values, 0 and 1; it has 'a'.*`positive`"),
-        ([0, 1, 2], None, "it has 2"),
+        (["a", "b"], None, "must have two values, 0 and 1; it has 'a' and 'b'.*`positive`"),
+        ([0, 1, 2], None, "it has 0, 1 and 2"),
         ([-1, 0, 1], None, "-1, 0 and 1"),
         ([0.0, None], None, "row 2 has no value"),
         (["a", "b"], "c", "never has the value 'c' that `positive` names; it has 'a', 'b'"),
@@ -163,8 +168,8 @@ def test_values_that_are_refused(values: list[Any], positive: str | None, messag
 
 
 def test_infinity_is_no_label() -> None:
-    with pytest.raises(ValueError, match="row 2 has inf, which must be a number"):
-        numbers(pd.Series([1.0, np.inf]), WHERE)
+    with pytest.raises(ValueError, match=r"bag 'bag1' .row 2, without the header. has inf, which must be a number"):
+        numbers(pd.Series([1.0, np.inf]), WHERE, metadata([0, 0], [0, 1]))
 
 
 def test_noise_does_not_explain_everything() -> None:
@@ -173,7 +178,28 @@ def test_noise_does_not_explain_everything() -> None:
 
 
 def test_lists_are_no_labels() -> None:
-    with pytest.raises(ValueError, match=r"row 1 has \[1, 2\], which must be a number"):
+    with pytest.raises(ValueError, match=r"row 1, .* has \[1, 2\], which must be a number"):
         read([[1, 2], [1, 2]], [0, 0])
     with pytest.raises(ValueError, match=r"must have two values, 0 and 1; it has \[1 2\]"):  # as Parquet has them
         binary(pd.Series([np.array([1, 2]), np.array([1, 2])]), WHERE, positive=None)
+
+
+def test_percentages_that_are_no_proportions() -> None:
+    with pytest.raises(ValueError, match=r"bag 'bag0' has the proportion 37; .* divide by 100, or write 37 %"):
+        read([37, 37, 12.5], [0, 0, 1])
+
+
+@pytest.mark.parametrize("name", ["share", "turnout_percent", "Proportion yes"])
+def test_counts_with_a_name_of_proportions(name: str) -> None:
+    """As counts of large bags they would pass, and teach something else."""
+    values = RowMetadata(60, np.repeat([0, 1], 30), ["a", "b"], {name: pd.Series(np.repeat([12, 25], 30))})
+    options: dict[str, Any] = {"noise": None, "rounding": "error"}
+    with pytest.raises(ValueError, match=r"integers up to 25, and a name of proportions.*`label_kind='count'`"):
+        count_labels(values, [name], "t.csv", kind=None, **options)
+    assert count_labels(values, [name], "t.csv", kind="count", **options)[1] == "count"
+
+
+def test_two_labels_of_a_bag_in_the_words_of_the_file() -> None:
+    words = pd.Series(["benign", "malignant"])
+    with pytest.raises(ValueError, match="bag 'bag0' has two labels, 'benign' and 'malignant'"):
+        bag_values(np.array([0, 1]), metadata([0, 0], [0, 0]), WHERE, words)

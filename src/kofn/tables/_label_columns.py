@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,7 @@ Kind = Literal["proportion", "count", "interval"]
 KINDS = ("proportion", "count", "interval", "classes")
 Array = NDArray[Any]
 LARGEST = 2.0**53  # beyond it a float has no whole numbers to tell apart
+NOT_COUNTS = {"share", "shares", "percent", "percentage", "pct", "%", "proportion", "proportions", "fraction"}
 TRUE, FALSE = ("true", "yes", "y", "t"), ("false", "no", "n", "f")
 
 
@@ -40,7 +42,7 @@ class Column:
         return f"{self.path}, column {self.name!r}"
 
 
-def numbers(values: Any, where: Column, *, missing: bool = False) -> NDArray[np.float64]:
+def numbers(values: Any, where: Column, metadata: RowMetadata, *, missing: bool = False) -> NDArray[np.float64]:
     """A column as numbers, none missing unless `missing` may be NaN; "37 %" is 0.37.
 
     Raises:
@@ -55,8 +57,8 @@ def numbers(values: Any, where: Column, *, missing: bool = False) -> NDArray[np.
     if len(odd):
         row = int(odd[0])
         raise ValueError(
-            f"{where}: row {row + 1} has {_format_value(values.iloc[row])}, which must be a number, such as 0.37 or "
-            f"37 %. Correct it, or leave its bag out."
+            f"{where}: {_place(row, metadata)} has {_format_value(values.iloc[row])}, which must be a number, such as "
+            f"0.37 or 37 %. Correct it, or leave its bag out."
         )
     return result
 
@@ -90,16 +92,22 @@ def binary(values: Any, where: Column, *, positive: str | None, missing: bool = 
     coded[is_missing] = 0.0
     odd = np.flatnonzero(~np.isin(coded, (-1.0, 0.0, 1.0)))
     if len(odd) or {-1.0, 0.0} <= set(np.unique(coded[~is_missing])):
-        example = values.iloc[int(odd[0])] if len(odd) else "-1, 0 and 1"
+        given = [_format_value(value) for value in values[~is_missing].drop_duplicates()[:5]]
         raise ValueError(
-            f"{where} must have two values, 0 and 1; it has {_format_value(example)}. Say which value is the positive "
-            f"one: `positive`."
+            f"{where} must have two values, 0 and 1; it has {_listed(given)}. Say which value is the positive one: "
+            f"`positive`."
         )
     return np.asarray(coded == 1.0, np.int64)
 
 
-def bag_values(values: Array, metadata: RowMetadata, where: Column) -> Array:
+def bag_values(values: Array, metadata: RowMetadata, where: Column, texts: Any = None) -> Array:
     """The value of each bag, from the one that all its rows repeat: (rows, ...) to (bags, ...).
+
+    Args:
+        values: of the rows.
+        metadata: the bags.
+        where: the column in errors.
+        texts: the values as they stand in the file, for errors; by default `values`.
 
     Raises:
         ValueError: a bag with two.
@@ -109,11 +117,13 @@ def bag_values(values: Array, metadata: RowMetadata, where: Column) -> Array:
     if differ.any():
         row = int(differ.argmax())
         bag = int(metadata.bag_of[row]) if metadata.bag_of is not None else 0
-        one, other = np.atleast_1d(of_bag[bag]).tolist(), np.atleast_1d(values[row]).tolist()
+        one, other = (
+            _format_labels(np.atleast_1d(values[at]).tolist()) if texts is None else _format_value(texts.iloc[at])
+            for at in (int(metadata.first_rows[bag]), row)
+        )
         raise ValueError(
-            f"{where}: bag {metadata.bag_names[bag]!r} has two labels, {_format_labels(one)} and "
-            f"{_format_labels(other)} (row {row + 1}). A label says something of its whole bag, and all rows of "
-            f"the bag repeat it."
+            f"{where}: bag {metadata.bag_names[bag]!r} has two labels, {one} and {other} (row {row + 1}). A label "
+            f"says something of its whole bag, and all rows of the bag repeat it."
         )
     return of_bag
 
@@ -145,7 +155,7 @@ def count_labels(
     if len(columns) > 1 and not interval:
         return _class_labels(metadata, columns, path, kind=kind, rounding=rounding)
     where = Column(path, ",".join(columns))
-    y = np.column_stack([numbers(metadata.columns[name], Column(path, name)) for name in columns])
+    y = np.column_stack([numbers(metadata.columns[name], Column(path, name), metadata) for name in columns])
     labels = bag_values(y, metadata, where)
     if interval:
         _require_possible(partial(from_bounds, torch.from_numpy(labels)), metadata, where)
@@ -157,6 +167,12 @@ def count_labels(
         bag = metadata.bag_names[int(abs(labels[:, 0]).argmax())]
         raise ValueError(
             f"{where}: bag {bag!r} has the label {abs(labels).max():g}, which no noise explains. Correct it."
+        )
+    if noise is None and found == "proportion" and 2 <= labels.max() <= 100:
+        bag, most = metadata.bag_names[int(labels[:, 0].argmax())], f"{labels.max():g}"
+        raise ValueError(
+            f"{where}: bag {bag!r} has the proportion {most}; proportions are from 0 to 1. If these are percentages, "
+            f"divide by 100, or write {most} %; if they are counts, say `label_kind='count'`."
         )
     if noise is None:
         values = torch.from_numpy(labels[:, 0])
@@ -170,7 +186,9 @@ def _class_labels(
 ) -> tuple[ClassTable, Kind]:
     """Counts or proportions of classes, a column for each; an empty cell is an unknown one."""
     where = Column(path, ",".join(columns))
-    y = np.column_stack([numbers(metadata.columns[name], Column(path, name), missing=True) for name in columns])
+    y = np.column_stack(
+        [numbers(metadata.columns[name], Column(path, name), metadata, missing=True) for name in columns]
+    )
     labels = torch.from_numpy(bag_values(np.nan_to_num(y, nan=-1.0), metadata, where))
     shares = labels.masked_fill(labels == -1, torch.nan)
     whole = bool((labels == labels.round()).all())
@@ -221,6 +239,11 @@ def _infer_kind(labels: Array, metadata: RowMetadata, where: Column) -> Kind:
     """Whether labels are proportions or counts."""
     whole = labels == np.round(labels)
     if (whole & (labels > 1)).any() and whole.all():
+        if NOT_COUNTS & set(re.split(r"[^a-z%]+", where.name.lower())):
+            raise ValueError(
+                f"{where} has integers up to {labels.max():g}, and a name of proportions: counts or percentages? Say "
+                f"`label_kind='count'`, or divide by 100 (or write the sign: {labels.max():g} %)."
+            )
         if labels.max() <= 100 < metadata.sizes.min():  # as counts they would pass, and teach something else
             raise ValueError(
                 f"{where} has integers up to {labels.max():g}, and every bag has more than 100 rows: counts or "
@@ -257,6 +280,17 @@ def _format_value(value: Any) -> str:
     if pandas.api.types.is_scalar(value) and pandas.isna(value):  # of a list it would be asked of each entry
         return "no value"
     return repr(value) if isinstance(value, str) else f"{value}"
+
+
+def _place(row: int, metadata: RowMetadata) -> str:
+    """A row, counted from 1 after the header, and its bag."""
+    if metadata.bag_of is None:
+        return f"row {row + 1}"
+    return f"bag {metadata.bag_names[int(metadata.bag_of[row])]!r} (row {row + 1}, without the header)"
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _format_labels(values: list[Any]) -> str:

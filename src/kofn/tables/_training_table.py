@@ -138,7 +138,7 @@ def class_labels(
     of_bags = isinstance(estimator, MILClassifier)
     y = binary(metadata.columns[labels[0]], where, positive=positive, missing=not of_bags)
     if of_bags:
-        bag_values(y, metadata, where)
+        bag_values(y, metadata, where, metadata.columns[labels[0]])
     return y
 
 
