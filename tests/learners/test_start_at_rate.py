@@ -23,7 +23,15 @@ def test_a_rate_is_a_probability(rate: float) -> None:
         learners.start_at_rate(learners.mlp(3), rate)
 
 
-@pytest.mark.parametrize("network", [nn.Sequential(), nn.Sequential(nn.Linear(3, 1)), nn.Linear(3, 1)])
+@pytest.mark.parametrize(
+    "network",
+    [nn.Sequential(), nn.Sequential(nn.Linear(3, 2)), nn.Sequential(nn.Linear(3, 1, bias=False)), nn.Linear(3, 1)],
+)
 def test_another_last_layer_is_refused(network: nn.Sequential) -> None:
     with pytest.raises(TypeError, match="ends in a Logit"):
         learners.start_at_rate(network, 0.1)
+
+
+def test_a_linear_layer_of_one_output_begins_there_too() -> None:
+    network = learners.start_at_rate(nn.Sequential(nn.Linear(3, 1)), 0.02)
+    assert network(torch.zeros(5, 3)).sigmoid().flatten().tolist() == pytest.approx([0.02] * 5)

@@ -30,7 +30,7 @@ from kofn.learners._instance_network import (
 )
 from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress
 from kofn.learners._loop import CHUNK, Loop
-from kofn.learners._perceptron import ends_in_logit, start_at_rate
+from kofn.learners._perceptron import ends_in_bias, ends_in_logit, start_at_rate
 from kofn.learners._problem import Problem
 from kofn.learners._random_stream import RandomStream
 from kofn.learners._schedules import SCHEDULES
@@ -58,8 +58,9 @@ class Network(Learner):
         weight_decay: weight decay of Adam.
         l1: L1 penalty on the weights (of matrices and kernels, not of biases).
         optimizer: from parameters to an optimizer, in place of Adam with `lr` and `weight_decay`.
-        start: probability that a new network gives every instance, if it ends in a `kofn.learners.Logit`: "rate",
-            that of the bags' labels; a number, of two classes; or None for one half, as torch initialises it.
+        start: probability that a new network gives every instance, if it ends in a `kofn.learners.Logit` or, of two
+            classes, an `nn.Linear(..., 1)`: "rate", that of the bags' labels; a number, of two classes; or
+            None for one half, as torch initialises it.
         standardise: whether the columns of a table are standardised.
         batch_size: number of bags in a batch; by default a sixteenth of them, at most 64.
         max_instances: maximum number of instances in a batch, in place of `batch_size`.
@@ -202,7 +203,7 @@ class Network(Learner):
             return
         if problem.outputs and self.start != "rate":
             raise ValueError(f"`start` must be 'rate' or None for several classes; got {self.start}.")
-        if ends_in_logit(network):
+        if ends_in_logit(network) or (not problem.outputs and ends_in_bias(network)):
             start_at_rate(network, problem.start_rate if self.start == "rate" else float(self.start))
         elif self.start != "rate":
             raise TypeError(

@@ -64,6 +64,14 @@ def ends_in_logit(network: nn.Module) -> TypeGuard[nn.Sequential]:
     return isinstance(network, nn.Sequential) and len(network) > 0 and isinstance(network[-1], Logit)
 
 
+def ends_in_bias(network: nn.Module) -> TypeGuard[nn.Sequential]:
+    """Whether a network is layers in a row, of which the last is a `Logit` or a linear layer of one output."""
+    if ends_in_logit(network):
+        return True
+    last = network[-1] if isinstance(network, nn.Sequential) and len(network) > 0 else None
+    return isinstance(last, nn.Linear) and last.out_features == 1 and last.bias is not None
+
+
 def start_at_rate(network: nn.Sequential, rate: float | Tensor) -> nn.Sequential:
     """Let a new network begin at a base rate: its last bias becomes logit(rate), for several classes log(rate).
 
@@ -74,14 +82,15 @@ def start_at_rate(network: nn.Sequential, rate: float | Tensor) -> nn.Sequential
         rate = 1 - (1 - q)^(1 / n),   for which P(S >= 1) = 1 - (1 - rate)^n = q.
 
     Args:
-        network: ends in a `Logit`, as every network of this module does; changed in place.
+        network: ends in a `Logit`, as every network of this module does, or in an `nn.Linear(..., 1)`; changed
+            in place.
         rate: the probability of an instance to be positive, or (C,) those of the classes, above 0 and below 1.
 
     Returns:
         The same network.
 
     Raises:
-        TypeError: the last layer is not a `Logit`.
+        TypeError: the last layer is neither.
         ValueError: a rate that is not between 0 and 1; another number of rates than the network has outputs.
 
     Examples:
@@ -91,18 +100,19 @@ def start_at_rate(network: nn.Sequential, rate: float | Tensor) -> nn.Sequential
         >>> float(network[-1].bias.detach().sigmoid()).__round__(4)
         0.0069
     """
-    if not ends_in_logit(network):
+    if not ends_in_bias(network):
         raise TypeError(
-            f"`network` must be a Sequential that ends in a Logit, such as learners.mlp(10); got "
-            f"{type(network).__name__}. Of another network set the bias of the last layer to logit(rate)."
+            f"`network` must be a Sequential that ends in a Logit, such as learners.mlp(10), or in an nn.Linear(..., "
+            f"1); got {type(network).__name__}. Of another network set the bias of the last layer to logit(rate)."
         )
     rates = torch.as_tensor(rate, dtype=torch.float64)
     if not bool(((rates > 0) & (rates < 1)).all()):
         raise ValueError(f"`rate` must be above 0 and below 1; got {rate}. It is the probability of one instance.")
-    last = cast(Logit, network[-1])
-    if rates.shape != (() if last.classes is None else (last.classes,)):
-        outputs = "one logit" if last.classes is None else f"{last.classes} classes"
+    last = cast(nn.Linear, network[-1])
+    classes = last.classes if isinstance(last, Logit) else None
+    if rates.shape != (() if classes is None else (classes,)):
+        outputs = "one logit" if classes is None else f"{classes} classes"
         raise ValueError(f"`rate` must be one for each output; the network has {outputs} and rates {rate}.")
     with torch.no_grad():
-        last.bias.copy_(rates.log() if rates.dim() else rates.logit())
+        last.bias.copy_(rates.log() if rates.dim() else rates.logit().expand_as(last.bias))
     return network
