@@ -206,8 +206,11 @@ def test_pictures_are_seen_and_missing_ones_marked(browser: Chromium, tmp_path: 
         "return [...document.querySelectorAll('dialog img')].map((i) => [i.naturalWidth, i.naturalHeight, i.width, i.alt])"
     )
     assert images == [[20, 30, 56, "patch"]]
+    assert browser.run("return document.querySelector('dialog .file-name').textContent") == "10.png"
+    heads = browser.run("return [...document.querySelectorAll('dialog .rows-of-bag th')].map((one) => one.textContent)")
+    assert "Row" in heads
     marks = browser.run("return [...document.querySelectorAll('dialog .no-picture')].map((cell) => cell.textContent)")
-    assert sorted(marks) == ["no such file: 11.png", "no such file: 9.png"]
+    assert sorted(marks) == ["file not found: 11.png", "file not found: 9.png"]
     assert browser.log("browser") == []
     assert {url.split("#")[0] for url in browser.requested() if not url.startswith("data:")} == {path.as_uri()}
 

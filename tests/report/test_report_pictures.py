@@ -54,9 +54,9 @@ def test_every_file_is_a_picture_or_a_reason(folder: Path) -> None:
     assert decoded(found[2]).size == (8, 8)
     assert np.abs(np.asarray(decoded(found[2])).astype(int) - 200).max() < 6
     assert found[3:5] == ["no path"] * 2
-    assert found[5] == "no such file: gone.png"
+    assert found[5] == "file not found: gone.png"
     assert found[6] == "cannot be read: broken.png"
-    assert found[7] == "no such file: folder.png"
+    assert found[7] == "file not found: folder.png"
     assert [text.startswith("not in the folder of the data: ") for text in found[8:10]] == [True, True]
     assert found[10] == found[2]
     assert found[11] == "cannot be read: a\0.png"
@@ -113,8 +113,11 @@ def test_kofn_report_shows_them(folder: Path) -> None:
     assert report.details is not None
     shown = report.details.table.thumbnails["patch"]
     assert sum(text.startswith("data:") for text in shown) > 10
-    assert any(text.startswith("no such file: patches/p12.png") for text in shown)  # there are 12 of them, from 0
+    assert any(text.startswith("file not found: patches/p12.png") for text in shown)  # there are 12 of them, from 0
     assert "patch" not in report.details.table.columns
+    names = report.details.table.files["patch"]
+    numbers = report.details.table.numbers
+    assert [Path(frame["patch"][number - 1]).name for number in numbers] == names
     assert "patch" not in [effect.column for effect in report.effects]
     assert any(one.image is not None for bag in report.examples for one in bag.instances)
     page = render(report)
@@ -139,3 +142,20 @@ def test_of_several_classes_and_without_a_folder(folder: Path) -> None:
     assert plain.parts[0].details.table.columns == ["x", "patch"]
     assert not plain.parts[0].details.table.thumbnails
     render(replace(report, title="Classes"))
+
+
+def test_an_opened_bag_shows_the_columns_that_were_left_out(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"box": np.repeat(np.arange(20), 4), "age": rng.normal(size=80), "x": np.arange(80) + 100})
+    frame["votes"] = (frame["age"] > 0).groupby(frame["box"]).transform("sum")
+    frame.to_csv(folder / "votes.csv", index=False)
+    learner = kofn.LLPClassifier(kofn.Linear(l2=0.1), label="count", random_state=0)
+    model = fit_table(folder / "votes.csv", learner, bag="box", label="votes", drop=["x"])
+    for data in (frame, frame.drop(columns="votes")):  # with importance of columns, and without labels to measure it by
+        data.assign(age=data["age"] + 0.01).to_csv(folder / "new.csv", index=False)
+        report = report_table(model, folder / "new.csv")
+        assert report.details is not None
+        table = report.details.table
+        assert table.columns == ["age", "x"]
+        assert [int(str(value)) for value in table.values[1]] == [number + 99 for number in table.numbers]
+        assert [effect.column for effect in report.effects] == ["age"]

@@ -65,6 +65,7 @@ def bag_details(
     truth: NDArray[np.bool_] | None = None,
     labels: Sequence[str] | None = None,
     bounds: Tensor | None = None,
+    numbers: NDArray[np.int64] | None = None,
 ) -> BagDetails:
     """The details of some bags.
 
@@ -80,6 +81,7 @@ def bag_details(
         truth: (n,) whether each row is positive, or None.
         labels: (b,) what labels say, in words.
         bounds: (b, 2) the counts that labels allow.
+        numbers: (n,) of rows in the data, from 1.
     """
     part = bags.select(torch.from_numpy(shown.places))
     given = None if posterior is None else posterior(part).double().numpy()
@@ -102,7 +104,7 @@ def bag_details(
         )
     # The first row of every bag, then the second of every bag, and so on.
     ranks = sorted((rank, int(row)) for one in found for rank, row in enumerate(one.rows))
-    return BagDetails(found, row_table(columns, shown.all, list(dict.fromkeys(row for _, row in ranks))))
+    return BagDetails(found, row_table(columns, shown.all, list(dict.fromkeys(row for _, row in ranks)), numbers))
 
 
 def _by_row(index: NDArray[np.int64], values: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:

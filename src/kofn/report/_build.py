@@ -154,7 +154,7 @@ def _bag_chapters(
     report: dict[str, Any] = {}
     report["bags"], report["details"] = opened_bags(
         estimator, task, bag_table, bags, members, labels=labels, label_texts=label_texts, counts=counts,
-        truth=positive, bag_logits=shown.bag_logits, columns=columns,
+        truth=positive, bag_logits=shown.bag_logits, columns=columns, numbers=shown.places + 1,
     )  # fmt: skip
     report["distributions"] = distributions.some_distributions(bag_table.names, bags, each, before, counts, effect)
     if counts is not None:
@@ -206,8 +206,9 @@ def _several_classes(
     table, folder = to_read
     chapters, more, columns = class_contents(chapters, estimator, judged, shown, X, table, labels, codes, folder=folder)
     contents["parts"] = opened_classes(
-        chapters, estimator, shown.bags, shown.members, labels=labels, known=known, truth=codes, columns=columns
-    )
+        chapters, estimator, shown.bags, shown.members, labels=labels, known=known, truth=codes, columns=columns,
+        numbers=shown.places + 1,
+    )  # fmt: skip
     return contents | more | {"scope": scope_sentences(judged, bags, shown.bags)}
 
 

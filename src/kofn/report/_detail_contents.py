@@ -22,12 +22,16 @@ class RowTable:
         thumbnails: of columns of image files, by name, what each row has: the data address of a small picture, or why
             there is none.
         note: which columns and pictures were left out, if any.
+        files: of the same columns the name of each row's file.
+        numbers: of each row its number in the data, from 1; empty if that is not known.
     """
 
     columns: Sequence[str] = ()
     values: Sequence[Sequence[Value]] = ()
     thumbnails: Mapping[str, Sequence[str]] = field(default_factory=dict)
     note: str = ""
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    numbers: Sequence[int] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -88,6 +88,8 @@ def _table(table: RowTable) -> dict[str, Any]:
         "columns": [_plain(name) for name in table.columns],
         "values": [[_plain(one) if isinstance(one, str) else one for one in column] for column in table.values],
         "thumbnails": {_plain(name): list(column) for name, column in table.thumbnails.items()},
+        "files": {_plain(name): [_plain(one) for one in column] for name, column in table.files.items()},
+        "numbers": [int(one) for one in table.numbers],
         "note": table.note,
     }
 

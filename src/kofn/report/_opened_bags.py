@@ -38,6 +38,7 @@ def opened_bags(
     truth: NDArray[np.bool_] | None,
     bag_logits: Any,
     columns: Sequence[tuple[str, Any]],
+    numbers: NDArray[np.int64],
 ) -> tuple[BagTable, BagDetails]:
     """The table with the surprise of each bag and those that are listed, and the details of these. Of two classes.
 
@@ -53,6 +54,7 @@ def opened_bags(
         truth: (n,) whether rows are positive, if known.
         bag_logits: (b,) by an attention model.
         columns: names and values of the columns of rows, the most important first.
+        numbers: (n,) of rows in the data, from 1.
     """
     told = label_surprise(estimator, task, labels, bags, members[:, bags.index], counts, bag_logits)
     listed = listed_bags(len(table), told.bits)
@@ -76,6 +78,7 @@ def opened_bags(
         truth=truth,
         labels=label_texts,
         bounds=told.bounds,
+        numbers=numbers,
     )
     return _with_surprise(table, told.bits, told.meaning, listed), details
 
@@ -90,6 +93,7 @@ def opened_classes(
     known: Tensor | None,
     truth: NDArray[np.int64] | None,
     columns: Sequence[tuple[str, Any]],
+    numbers: NDArray[np.int64],
 ) -> list[Report]:
     """The chapters of several classes, with the same bags and rows to open in each.
 
@@ -102,6 +106,7 @@ def opened_classes(
         known: (b, C) counts, negative where unknown, or None.
         truth: (n,) classes of the rows, 0 to C - 1, or None.
         columns: names and values of the columns of rows.
+        numbers: (n,) of rows in the data, from 1.
     """
     log_odds = one_vs_rest(members).movedim(1, 0)
     tables = [cast(BagTable, chapter.bags) for chapter in chapters]
@@ -126,6 +131,7 @@ def opened_classes(
             posterior=None if joint is None else partial(_column, joint, code),
             truth=None if truth is None else truth == code,
             bounds=None,
+            numbers=numbers,
         )
         rows = details.table if rows is None else rows
         name = str(estimator.classes_[code])

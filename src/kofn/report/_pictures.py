@@ -49,6 +49,16 @@ class PictureFiles:
         opened.save(data, "JPEG", quality=80)
         return "data:image/jpeg;base64," + b64encode(data.getvalue()).decode()
 
+    def named(self, row: int) -> str:
+        """The path of a row for which a page has no room for a picture, or that it leads to no file."""
+        path = self.paths[row]
+        try:
+            place = (self.folder / path).resolve()
+            missing = place.is_relative_to(self.folder) and not place.is_file()
+        except (OSError, ValueError):
+            missing = True
+        return f"file not found: {path}" if path and missing else path
+
     def _opened(self, path: str) -> Any:
         """A small image in colour, or why there is none."""
         if not path:
@@ -62,7 +72,7 @@ class PictureFiles:
             if not place.is_relative_to(self.folder):
                 return f"not in the folder of the data: {path}"
             if not place.is_file():
-                return f"no such file: {path}"
+                return f"file not found: {path}"
             if place.stat().st_size > LARGEST_FILE:
                 return f"too large: {path}"
             with warnings.catch_warnings():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,19 @@ MOST_COLUMNS, FEWEST_COLUMNS = 40, 8
 MOST_CELLS = 240_000
 
 
-def row_table(columns: Sequence[tuple[str, Any]], rows: NDArray[np.int64], first: Sequence[int] = ()) -> RowTable:
+def row_table(
+    columns: Sequence[tuple[str, Any]],
+    rows: NDArray[np.int64],
+    first: Sequence[int] = (),
+    numbers: NDArray[np.int64] | None = None,
+) -> RowTable:
     """Values of some rows, as many of the first columns as a page has room for.
 
     Args:
         columns: names and values, (n,) arrays, Series or `PictureFiles`, the most important first.
         rows: (r,) which rows.
         first: places among these rows, in the order in which they get pictures if there is no room for all.
+        numbers: (n,) of all rows, their numbers in the data, from 1.
     """
     plain = [(name, column) for name, column in columns if not isinstance(column, PictureFiles)]
     pictures = {name: column for name, column in columns if isinstance(column, PictureFiles)}
@@ -40,12 +47,14 @@ def row_table(columns: Sequence[tuple[str, Any]], rows: NDArray[np.int64], first
         [_values(column, rows) for _, column in kept],
         {name: _thumbnails(files, rows, with_picture) for name, files in pictures.items()},
         " ".join(notes),
+        {name: [Path(files.paths[row]).name for row in rows.tolist()] for name, files in pictures.items()},
+        () if numbers is None else numbers[rows].tolist(),
     )
 
 
 def _thumbnails(files: PictureFiles, rows: NDArray[np.int64], chosen: set[int]) -> list[str]:
-    """The picture of each row that has one, else its path."""
-    return [files.thumbnail(row) if place in chosen else files.paths[row] for place, row in enumerate(rows.tolist())]
+    """The picture of each row that has one, else its path, or that there is no such file."""
+    return [files.thumbnail(row) if place in chosen else files.named(row) for place, row in enumerate(rows.tolist())]
 
 
 def _values(column: Any, rows: NDArray[np.int64]) -> list[Value]:

@@ -54,7 +54,7 @@ def table_contents(
     columns = leading_columns(shown.given(table), mixed(marginal).numpy())
     bags = None if task == "pu" else shown.bags
     importance = column_importance(estimator, values, labels, bags, seen=_has_seen(estimator, judged))
-    columns, matter = _by_importance(columns, importance)
+    columns, matter = _by_importance(columns, importance, getattr(estimator, "feature_names_in_", None))
     effects = column_effects(matter, marginal, truth) if values.ndim == 2 else []
     return {"importance": importance, "effects": effects}, with_pictures(columns, folder)
 
@@ -75,7 +75,7 @@ def class_contents(
     values, members = estimator._instances(X)[shown.places], shown.members
     importance = column_importance(estimator, values, labels, shown.bags, seen=_has_seen(estimator, judged))
     columns = leading_columns(shown.given(table), mixed(members, classes=True).softmax(1).amax(1).numpy())
-    columns, matter = _by_importance(columns, importance)
+    columns, matter = _by_importance(columns, importance, getattr(estimator, "feature_names_in_", None))
     found = []
     for code, (chapter, log_odds) in enumerate(zip(chapters, one_vs_rest(members).movedim(1, 0), strict=True)):
         positive = None if truth is None else truth == code
@@ -91,11 +91,18 @@ def _has_seen(estimator: Any, judged: Judged) -> bool:
     return judged.source == "training" or (judged.source == "held-out" and not once)
 
 
-def _by_importance(columns: Columns, importance: Importance | None) -> tuple[Columns, Columns]:
-    """All columns with the most important first, and those whose effects are worth a look."""
+def _by_importance(columns: Columns, importance: Importance | None, features: Any) -> tuple[Columns, Columns]:
+    """All columns with the most important first, and those whose effects are worth a look.
+
+    Columns that the model was not trained with come last, if their names tell, and have no effects.
+    """
+    of_model = {str(name) for name in (() if features is None else features)}
+    own = [column for column in columns if column[0] in of_model] or columns
+    if len(own) < len(columns):
+        columns = [*own, *(column for column in columns if column[0] not in of_model)]
     if importance is None:
-        return columns, [column for column in columns if not name_pictures(column[1])]
+        return columns, [column for column in own if not name_pictures(column[1])]
     place = {name: rank for rank, name in enumerate(importance.columns)}
     ordered = sorted(columns, key=lambda column: place.get(column[0], len(place)))  # stable: the others as they came
     useful = {name for name, drop in zip(importance.columns, importance.drops, strict=True) if drop > 0}
-    return ordered, [column for column in ordered if column[0] in useful] or ordered
+    return ordered, [column for column in ordered if column[0] in useful] or own

@@ -16,9 +16,9 @@ function shareCell(share) {
 }
 
 // A cell of a column of image files: the thumbnail, or why there is none.
-function thumbnailCell(content, name) {
+function thumbnailCell(content, name, file) {
   if (!content.startsWith("data:")) return element("td", { "data-v": content, class: "no-picture" }, content);
-  return element("td", { "data-v": "" }, element("img", { src: content, alt: name, class: "thumbnail" }));
+  return element("td", { "data-v": file }, element("img", { src: content, alt: name, class: "thumbnail" }), element("span", { class: "file-name" }, file));
 }
 
 function factList(bag, chapter) {
@@ -62,9 +62,10 @@ function rowTable(bag, chapter, data) {
   const plain = (value) => element("td", { "data-v": value === null ? "" : value, ...(typeof value === "string" ? { class: "words" } : {}) }, valueText(value));
   const others = chapter.positive === "positive" ? "negative" : "another";
   if (bag.truth) add("Truth", bag.truth.map((yes) => plain(yes ? chapter.positive : others)));
+  if (data.numbers.length) add("Row", bag.rows.map((row) => plain(data.numbers[row])));
   if (bag.copies) add("Copies", bag.copies.map(plain));
   for (const [name, content] of Object.entries(data.thumbnails)) {
-    add(name, bag.rows.map((row) => thumbnailCell(content[row], name)));
+    add(name, bag.rows.map((row) => thumbnailCell(content[row], name, (data.files[name] || [])[row] || "")));
   }
   const always = columns.length;
   data.columns.forEach((name, place) => add(name, bag.rows.map((row) => plain(data.values[place][row]))));

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kofn.report import Report
 
 LIMIT = 100_000  # rows of the bags that are drawn
+LEFT_OUT = 20  # columns beside those of the model that an opened bag shows
 
 
 def report_table(
@@ -70,7 +71,8 @@ def report_table(
     classes = None if truth is None else truth_of(model, metadata.columns[truth], where, positive=positive)
     encoded = encode_table(file, model.columns, rows=metadata.rows)
     taken = {*model.columns.names, *labels, *of_truth, *([] if bag is None else file.split_names(bag))}
-    pictures = _picture_columns(file, [name for name in file.columns if name not in taken])
+    left_out = [name for name in file.columns if name not in taken]
+    beside = list(dict.fromkeys([*_picture_columns(file, left_out), *left_out[:LEFT_OUT]]))
     report = report_of(
         estimator,
         encoded,
@@ -78,7 +80,7 @@ def report_table(
         None if metadata.bag_of is None else np.array(bag_texts(metadata), object)[metadata.bag_of],
         copies=metadata.copies,
         truth=classes,
-        table=lambda rows: _rows(file, model.columns, rows, pictures),
+        table=lambda rows: _rows(file, model.columns, rows, beside),
         folder=file.path.parent,
         title=title,
         facts=[*facts, ("Looked at", f"{data}: {metadata.rows:,} rows")],
@@ -108,13 +110,13 @@ def _picture_columns(file: TableFile, candidates: list[str]) -> list[str]:
     return [name for name in candidates if name_pictures(head[name])]
 
 
-def _rows(file: TableFile, columns: Columns, rows: Any, pictures: list[str]) -> Any:
-    """Some rows as they stand in the table, in its order, with columns of pictures beside those of the model."""
+def _rows(file: TableFile, columns: Columns, rows: Any, beside: list[str]) -> Any:
+    """Some rows as they stand in the table, in its order, with other columns beside those of the model, as text."""
     pandas = _require.package("pandas", extra="train")
     wanted = np.zeros(int(rows.max()) + 1 if len(rows) else 0, dtype=bool)
     wanted[rows] = True
     found, at = [], 0
-    names = [*columns.names, *pictures]
+    names = [*columns.names, *beside]
     for frame in file.chunks(names, text=set(names) - set(columns.numeric)):
         part = wanted[at : at + len(frame)]
         found.append(frame[: len(part)][part])
