@@ -44,6 +44,7 @@ def test_json_has_the_estimate_its_interval_and_the_assumption(folder: Path) -> 
 
 def test_the_screen_says_it(folder: Path) -> None:
     shown = fine("info", folder / "model")
+    assert "known (300 labelled positives, 800 unlabelled)" in shown
     assert "of the unlabelled rows are positive, 90 % interval" in shown
     assert f"estimated, which assumes that {TALK}" in shown
     assert "If the mixture were another" in shown

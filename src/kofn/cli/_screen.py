@@ -137,6 +137,9 @@ def _bag_effect(estimator: Any) -> str:
 
 
 def _label_kind(model: Any) -> str:
+    labelled = model.data.get("labelled")  # files of before have none
+    if isinstance(labelled, int):
+        return f" ({labelled:,} labelled positives, {model.data['rows'] - labelled:,} unlabelled)"
     if model.task != "llp":
         return ""
     noise = f" with noise {model.estimator.noise}" if model.estimator.noise else ""

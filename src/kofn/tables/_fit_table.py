@@ -116,6 +116,8 @@ def fit_table(
         "sizes": [int(metadata.sizes.min()), int(metadata.sizes.max())] if bag is not None else None,
         "columns": table.encoded.columns.names,
     }
+    if isinstance(estimator, PUClassifier):
+        data["labelled"] = int(np.asarray(table.y).sum())
     return TableModel(estimator, _task(estimator), bag, table.labels, positive, copies, data, validation, seconds)
 
 
