@@ -52,7 +52,8 @@ def test_digits_from_bags() -> None:
 def test_digits_from_positives_and_unlabelled() -> None:
     data = datasets.load_digits_task("pu")
     X, y = data.task.rows(data.train.instances)
-    for learner, accuracy in {"auto": 0.95, "linear": 0.97, "network": 0.97}.items():  # pixels are no table for trees
+    # Ones among eights, the hardest pair; pixels are no table for trees. 89 digits: one more wrong is 0.011.
+    for learner, accuracy in {"auto": 0.83, "linear": 0.88, "network": 0.9}.items():
         model = kofn.PUClassifier(learner, mixture=0.5, random_state=0).fit(X, y)
         assert model.score(data.test.instances, 2 * data.test.labels - 1) >= accuracy
 

@@ -123,4 +123,5 @@ def test_steps_are_counted_from_one_everywhere(votes: tuple[Path, Path], tmp_pat
     assert float(kept.split()[0]) == best["l2" if learner == "linear" else step]
     assert told["validation_loss"] == pytest.approx(best["val_loss"], rel=0.2) or learner == "trees"
     run("report", model, "-o", tmp_path / "page.html")
-    assert f"{step} {told['best_step']} kept" in (tmp_path / "page.html").read_text()
+    named = f"step {told['best_step']} of {told['steps']})" if learner == "linear" else f"{step} {told['best_step']}"
+    assert f"{named} kept" in (tmp_path / "page.html").read_text()

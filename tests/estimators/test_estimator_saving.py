@@ -167,6 +167,7 @@ def test_classes_come_back(names: tuple[Any, Any], kind: Any, tmp_path: Path) ->
     assert np.array_equal(copy.predict(X), model.predict(X))
 
 
+@pytest.mark.filterwarnings("ignore:.*by the alphabet")
 def test_classes_of_objects_and_columns_come_back(tmp_path: Path) -> None:
     table = pd.DataFrame(X, columns=["age", "height"])
     model = kofn.MILClassifier(network()).fit(

@@ -136,3 +136,11 @@ def test_a_sample_of_hashes_knows_many_bags_again() -> None:
     gaps = X.copy()
     gaps[0] = np.nan
     assert Fingerprint.of(gaps, bags).is_of(gaps, bags)
+
+
+def test_the_whole_training_table_is_known_again_though_its_bags_repeat() -> None:
+    """Bags that occur twice have no hash, since a new one may be like them; the table as a whole has one."""
+    X, groups = np.tile(np.arange(4.0), 20)[:, None], np.repeat(np.arange(40), 2)
+    y = np.tile([0.5, 0.5, 1.0, 1.0], 20)
+    model = kofn.LLPClassifier(kofn.Linear(l2=1.0)).fit(X, y, groups=groups)
+    assert judge(model, X, groups).source == "training"

@@ -62,7 +62,7 @@ class BagMeans:
     def fit(cls, problem: Problem, features: BagFeatures, units: Tensor | None = None) -> BagMeans | None:
         """Fit to some units (bags, or rows of positives and unlabelled), by default to all.
 
-        None where there is one label only.
+        None where there is one label only, or one bag.
         """
         if isinstance(problem, PUProblem):
             part = problem if units is None else problem.take(units)
@@ -71,6 +71,8 @@ class BagMeans:
         x, y = features.table[units.numpy()], problem.proportions[units].double().numpy()
         kind = _kind(problem)
         if kind == "share":
+            if len(x) < 2:  # nothing is left to choose a penalty on
+                return None
             from sklearn.linear_model import RidgeCV
 
             model = RidgeCV(alphas=np.logspace(-1, 5, 13)).fit(x, y)

@@ -63,9 +63,10 @@ def judge(estimator: Any, X: Any, groups: Any = None, copies: Any = None) -> Jud
     rows, attention = len(instances), estimator.loss in ATTENTION
     bags = None if isinstance(estimator, PUClassifier) else bags_of(groups, rows, copies)
     known = estimator.fingerprint_
-    if known.is_of(instances, bags) and len(estimator.held_out_):
+    whole = known.is_of(instances, bags)
+    if whole and len(estimator.held_out_):
         return _held_out(estimator, instances, bags)
-    seen = known.share_seen(instances, None if groups is None else bags)
+    seen = 1.0 if whole else known.share_seen(instances, None if groups is None else bags)
     means = None if estimator.bag_means_ is None else estimator.bag_means_.predict(instances, bags)
     return Judged(
         "training" if seen >= SEEN else "new",

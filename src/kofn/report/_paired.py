@@ -97,8 +97,8 @@ def comparison_of(
         >>> new = rng.normal(size=(400, 2))
         >>> y = (new[:, 0] > 0).reshape(100, 4).mean(1).repeat(4)
         >>> report = comparison_of(poor, good, new, y, groups, names=["poor", "good"])
-        >>> report.verdicts[0].mark, report.verdicts[0].sentence[:29]
-        ('good', 'good is better than poor by 1')
+        >>> report.verdicts[0].mark, report.verdicts[0].sentence[:27]
+        ('good', 'good is better than poor by')
     """
     for estimator in (first, second):
         _task_of(estimator)

@@ -51,7 +51,7 @@ def compare_tables(
         >>> bag, x = [i // 2 for i in range(40)], [i % 7 for i in range(40)]
         >>> with TemporaryDirectory() as folder:
         ...     votes = Path(folder) / "votes.csv"
-        ...     _ = write_table(votes, [{"ward": bag, "yes": [i % 2 for i in bag], "x": x, "z": x[::-1]}])
+        ...     _ = write_table(votes, [{"ward": bag, "yes": [i % 3 for i in bag], "x": x, "z": x[::-1]}])
         ...     models = [
         ...         fit_table(votes, kofn.LLPClassifier(kofn.Linear(l2=1.0)), bag="ward", label="yes", features=name)
         ...         for name in ("x", "z")
