@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from kofn.estimators import LLPClassifier
+from kofn.learners import Linear
+from kofn.tables import TableModel, fit_table
 
 
 def make_table(rows: int = 240, bag_size: int = 4, seed: int = 0) -> pd.DataFrame:
@@ -41,3 +46,9 @@ def write(frame: pd.DataFrame, path: Path) -> Path:
     else:
         frame.to_csv(path, index=False)
     return path
+
+
+def fit_counts(path: Path, label: str = "count", bag: str = "bag", **options: Any) -> TableModel:
+    """A linear model of the columns x and colour, from counts of bags."""
+    estimator = LLPClassifier(Linear(l2=0.1), random_state=0)
+    return fit_table(path, estimator, bag=bag, label=label, **{"features": "x,colour", **options})

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from markdown.extensions.toc import slugify  # type: ignore[import-untyped]
+from markdown.extensions.toc import slugify  # type: ignore[import-untyped]  # Markdown has no types
 from notebook_pages import recoloured, style
 
 SECTIONS = ("Tutorials", "Guides", "Ideas")

@@ -7,7 +7,6 @@ taken out. Anything on stderr is an error: a reader of a tutorial should not mee
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
 from pathlib import Path
@@ -16,10 +15,10 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 from notebook_cells import FOLDER, cells_of, pages
+from outputs import SECONDS
 
 from kofn._atomic_write import atomic_write
 
-SECONDS = re.compile(r"\b\d+(?:\.\d+)? s\b")  # "trained in 2.3 s"
 # Before the first cell: figures as PNG, which GitHub shows, and as SVG in the colours of `docs/figures/drawing.py`,
 # which the site turns into those of a dark page.
 PROLOGUE = """

@@ -90,8 +90,9 @@ def test_counts_teach_nearly_what_labels_do(tmp_path: Path) -> None:
     """What the demo is there to show, with the learner that its page is about."""
     found = json.loads(fine("demo", "-q", "-o", tmp_path, "--learner", "network", "--json"))["methods"]
     for name, scores in found.items():
+        slack = 0.03 if name.startswith("every instance labelled") else 0.002
         for ours, other in zip(found["count loss, network"], scores, strict=True):
-            assert other is None or ours >= other - 0.03, name
+            assert other is None or ours >= other - slack, name
 
 
 def test_files_are_not_replaced_and_it_says_so_before_it_trains(tmp_path: Path) -> None:

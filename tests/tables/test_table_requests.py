@@ -1,28 +1,23 @@
-"""What analysts asked for: copies, bags of several columns, posteriors, categories never seen, names that are kept."""
+"""What analysts asked for: bags of several columns, posteriors, categories never seen, names that are kept."""
 
 from __future__ import annotations
 
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import table_data
-from typer.testing import CliRunner
+from cli_calls import kofn
 
-from kofn.cli import app
-from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+from kofn.estimators import MILClassifier, PUClassifier
 from kofn.learners import Linear, Network
-from kofn.report import render
 from kofn.tables import (
     Columns,
     TableFile,
-    TableModel,
     TableWarning,
-    cross_validate_table,
     evaluate_bags,
     fit_table,
     predict_bags,
@@ -34,112 +29,17 @@ pytestmark = pytest.mark.filterwarnings("ignore:this fit is no better")
 LINEAR = Linear(l2=0.1)
 
 
-def fit(path: Path, label: str = "count", bag: str = "bag", **options: Any) -> TableModel:
-    estimator = LLPClassifier(LINEAR, random_state=0)
-    return fit_table(path, estimator, bag=bag, label=label, **{"features": "x,colour", **options})
-
-
-def run(*words: object) -> Any:
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
-def people_table() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A row for each kind of person with how many there are, and the same with a row for each person."""
-    frame = table_data.make_table(120)
-    frame["people"] = np.random.default_rng(1).integers(1, 4, 120)
-    truth = (frame["truth"] == "pos").astype(int)
-    frame["count"] = (truth * frame["people"]).groupby(frame["bag"]).transform("sum")
-    one_each = frame.loc[frame.index.repeat(frame["people"])].reset_index(drop=True)
-    return frame, one_each.assign(one=1)
-
-
-def test_copies_are_rows_that_are_there_several_times(tmp_path: Path) -> None:
-    """A table with copies and the one with its rows repeated are the same in every command."""
-    few, many = people_table()
-    few_path, many_path = table_data.write(few, tmp_path / "few.csv"), table_data.write(many, tmp_path / "many.csv")
-    one, other = fit(few_path, copies="people"), fit(many_path)
-    assert one.data["sizes"] == other.data["sizes"]
-    x = few[["x", "colour"]]
-    np.testing.assert_allclose(
-        one.estimator.decision_function(x), other.estimator.decision_function(x), rtol=1e-3, atol=1e-3
-    )
-    for model, path, name in ((one, few_path, "a"), (one, many_path, "b")):
-        predict_bags(model, path, tmp_path / f"{name}.csv", bag="bag", copies="people" if name == "a" else "one")
-    a, b = (pd.read_csv(tmp_path / f"{name}.csv") for name in "ab")
-    pd.testing.assert_frame_equal(a, b)
-
-
-def test_copies_in_measures_reports_posteriors_and_folds(tmp_path: Path) -> None:
-    few, many = people_table()
-    few_path, many_path = table_data.write(few, tmp_path / "few.csv"), table_data.write(many, tmp_path / "many.csv")
-    model = fit(few_path, copies="people")
-    model.save(tmp_path / "m")
-    model = TableModel.load(tmp_path / "m")
-    assert model.copies == "people"
-    found, expected = evaluate_bags(model, few_path), evaluate_bags(model, many_path, copies="one")
-    assert (found.pop("rows"), expected.pop("rows")) == (len(few), len(many))
-    told, as_told = found.pop("verdicts"), expected.pop("verdicts")  # lists of dicts, which approx does not take
-    assert [one["mark"] for one in told] == [one["mark"] for one in as_told]
-    assert found == pytest.approx(expected)
-    report = report_table(model, few_path)
-    assert report.bags is not None
-    assert report.bags.sizes.tolist() == few.groupby("bag", sort=False)["people"].sum().tolist()
-    render(report)
-    predict_rows(model, few_path, tmp_path / "rows.csv", keep="bag,people", posterior=True)
-    rows = pd.read_csv(tmp_path / "rows.csv")
-    sums = (rows["posterior"] * rows["people"]).groupby(rows["bag"]).sum()
-    np.testing.assert_allclose(sums, few.groupby("bag")["count"].first(), atol=1e-6)
-    options: dict[str, Any] = {"bag": "bag", "label": "count", "features": "x", "n_folds": 2}
-    folds = cross_validate_table(
-        few_path, {"linear": LLPClassifier(LINEAR, random_state=0)}, copies="people", **options
-    )
-    repeated = cross_validate_table(many_path, {"linear": LLPClassifier(LINEAR, random_state=0)}, **options)
-    for name in ("no features", "linear"):
-        mean = folds["summary"][name]["loss"]["mean"]
-        assert mean == pytest.approx(repeated["summary"][name]["loss"]["mean"], rel=1e-2)
-
-
-@pytest.mark.parametrize(
-    ("people", "words"),
-    [
-        ("-1", "column 'people': row 1 has '-1', which must be the number of instances"),
-        ("1.5", "row 1 has '1.5'"),
-        ("many", "row 1 has 'many'"),
-        ("", "row 1 has nan"),
-        ("1e300", "row 1 has '1e300'"),
-    ],
-)
-def test_copies_that_are_refused(tmp_path: Path, people: str, words: str) -> None:
-    frame = table_data.make_table(40).assign(people="1")
-    frame.loc[0, "people"] = people
-    path = table_data.write(frame, tmp_path / "t.csv")
-    with pytest.raises(ValueError, match=words):
-        fit(path, copies="people")
-    frame["people"] = np.where(frame["bag"] == "b003", 0, 1)
-    with pytest.raises(ValueError, match="column 'people': bag 'b003' has 0 copies of every row"):
-        fit(table_data.write(frame, path), copies="people")
-    with pytest.raises(ValueError, match="`copies` goes with proportions and counts"):
-        fit_table(path, MILClassifier(LINEAR), bag="bag", label="some", copies="people")
-
-
-def test_a_count_above_the_rows_of_its_bag_asks_for_copies(tmp_path: Path) -> None:
-    path = table_data.write(people_table()[0], tmp_path / "t.csv")
-    result = run("fit", "llp", path, "--bag", "bag", "--label", "count", "--features", "x", "-o", tmp_path / "m")
-    assert result.exit_code == 2
-    assert "If a row stands for several instances, say how many: --copies." in result.stderr
-
-
 def test_several_columns_make_the_bag(tmp_path: Path) -> None:
     frame = table_data.make_table()
     number = frame["bag"].str[1:].astype(int)
     frame["district"], frame["box"] = "d" + (number // 10).astype(str), number % 10
     path = table_data.write(frame, tmp_path / "t.csv")
-    one, two = fit(path), fit(path, bag="district,box")
+    one, two = table_data.fit_counts(path), table_data.fit_counts(path, bag="district,box")
     assert two.bag == "district,box"
     x = frame[["x", "colour"]]
     np.testing.assert_array_equal(one.estimator.decision_function(x), two.estimator.decision_function(x))
     two.save(tmp_path / "m")
-    assert run("predict", tmp_path / "m", path, "--bag", "district,box", "-o", tmp_path / "o.csv").exit_code == 0
+    assert kofn("predict", tmp_path / "m", path, "--bag", "district,box", "-o", tmp_path / "o.csv").exit_code == 0
     predict_bags(one, path, tmp_path / "one.csv", bag="bag")
     found, expected = pd.read_csv(tmp_path / "o.csv"), pd.read_csv(tmp_path / "one.csv")
     assert list(found)[:3] == ["district", "box", "size"]
@@ -153,11 +53,11 @@ def test_several_columns_make_the_bag(tmp_path: Path) -> None:
     first = frame.index[frame["bag"] == "b007"][0]
     frame.loc[first, "count"] += 1
     with pytest.raises(ValueError, match=r"bag \('d0', '7'\) has two labels"):
-        fit(table_data.write(frame, path), bag="district,box")
+        table_data.fit_counts(table_data.write(frame, path), bag="district,box")
     frame["box"] = frame["box"].astype(object)
     frame.loc[4, "box"] = None
     with pytest.raises(ValueError, match="column 'box': row 5 has no bag"):
-        fit(table_data.write(frame, path), bag="district,box")
+        table_data.fit_counts(table_data.write(frame, path), bag="district,box")
 
 
 @pytest.mark.parametrize("case", ["count", "mil"])
@@ -165,11 +65,11 @@ def test_posteriors_of_rows(tmp_path: Path, case: str) -> None:
     frame = table_data.make_table()
     path = table_data.write(frame, tmp_path / "t.csv")
     if case == "count":
-        model = fit(path)
+        model = table_data.fit_counts(path)
     else:
         model = fit_table(path, MILClassifier(LINEAR, random_state=0), bag="bag", label="some", features="x")
     model.save(tmp_path / "m")
-    result = run("predict", tmp_path / "m", path, "--posterior", "--keep", "bag", "-o", tmp_path / "o.csv", "--json")
+    result = kofn("predict", tmp_path / "m", path, "--posterior", "--keep", "bag", "-o", tmp_path / "o.csv", "--json")
     assert json.loads(result.stdout) == {"output": str(tmp_path / "o.csv"), "rows": 240}
     rows = pd.read_csv(tmp_path / "o.csv")
     assert list(rows) == ["bag", "probability", "posterior"]
@@ -180,7 +80,7 @@ def test_posteriors_of_rows(tmp_path: Path, case: str) -> None:
         sums = rows.groupby("bag")["posterior"].sum()
         np.testing.assert_allclose(sums, frame.groupby("bag")["count"].first(), atol=1e-6)
     frame.drop(columns="bag").to_csv(tmp_path / "none.csv", index=False)
-    result = run("predict", tmp_path / "m", tmp_path / "none.csv", "--posterior", "-o", tmp_path / "new.csv")
+    result = kofn("predict", tmp_path / "m", tmp_path / "none.csv", "--posterior", "-o", tmp_path / "new.csv")
     assert result.exit_code == 2
     assert "none.csv has no column 'bag'" in result.stderr
     assert not (tmp_path / "new.csv").exists()
@@ -201,7 +101,7 @@ def test_posteriors_need_labels_of_bags(tmp_path: Path) -> None:
 def test_a_bag_column_never_loses_its_names(tmp_path: Path, name: str) -> None:
     frame = table_data.make_table()[["bag", "x", "count"]].rename(columns={"bag": name})
     path = table_data.write(frame, tmp_path / "t.csv")
-    model = fit(path, bag=name, features="x")
+    model = table_data.fit_counts(path, bag=name, features="x")
     with pytest.raises(ValueError, match=rf"column '{name}' cannot be repeated beside size.*would be lost. Rename it"):
         predict_bags(model, path, tmp_path / "o.csv", bag=name)
     assert not (tmp_path / "o.csv").exists()
@@ -210,20 +110,20 @@ def test_a_bag_column_never_loses_its_names(tmp_path: Path, name: str) -> None:
 def test_a_kept_column_is_never_lost(tmp_path: Path) -> None:
     frame = table_data.make_table().assign(probability=0.5, posterior=1)
     path = table_data.write(frame, tmp_path / "t.csv")
-    fit(path).save(tmp_path / "m")
-    result = run("predict", tmp_path / "m", path, "--keep", "bag,probability", "-o", tmp_path / "o.csv")
+    table_data.fit_counts(path).save(tmp_path / "m")
+    result = kofn("predict", tmp_path / "m", path, "--keep", "bag,probability", "-o", tmp_path / "o.csv")
     assert result.exit_code == 2
     assert "column 'probability' cannot be repeated beside probability: one of them would be lost" in result.stderr
-    assert run("predict", tmp_path / "m", path, "--keep", "bag,posterior", "-o", tmp_path / "o.csv").exit_code == 0
+    assert kofn("predict", tmp_path / "m", path, "--keep", "bag,posterior", "-o", tmp_path / "o.csv").exit_code == 0
     assert list(pd.read_csv(tmp_path / "o.csv")) == ["bag", "posterior", "probability"]
-    result = run("predict", tmp_path / "m", path, "--keep", "posterior", "--posterior", "-o", tmp_path / "p.csv")
+    result = kofn("predict", tmp_path / "m", path, "--keep", "posterior", "--posterior", "-o", tmp_path / "p.csv")
     assert result.exit_code == 2
 
 
 def test_categories_never_seen_in_training_are_told_of(tmp_path: Path) -> None:
     frame = table_data.make_table()
     path = table_data.write(frame, tmp_path / "t.csv")
-    fit(path).save(tmp_path / "m")
+    table_data.fit_counts(path).save(tmp_path / "m")
     frame.loc[3:5, "colour"] = "blue"
     frame.loc[9, "colour"] = None  # missing is missing, not new
     new = table_data.write(frame, tmp_path / "new.csv")
@@ -233,22 +133,22 @@ def test_categories_never_seen_in_training_are_told_of(tmp_path: Path) -> None:
     )
     outputs = {"predict": ["-o", tmp_path / "o.csv"], "evaluate": [], "report": ["-o", tmp_path / "o.html"]}
     for command, more in outputs.items():
-        result = run(command, tmp_path / "m", new, *more)
+        result = kofn(command, tmp_path / "m", new, *more)
         assert result.exit_code == 0, result.stderr
         assert words in result.stderr
         assert len(result.stderr.splitlines()) == 1
-        assert run(command, tmp_path / "m", path, *more, *(["--force"] if more else [])).stderr == ""
+        assert kofn(command, tmp_path / "m", path, *more, *(["--force"] if more else [])).stderr == ""
 
 
 def test_one_column_cannot_be_two_things(tmp_path: Path) -> None:
     path = table_data.write(table_data.make_table(), tmp_path / "t.csv")
-    result = run("fit", "llp", path, "--bag", "count", "--label", "count", "-o", tmp_path / "m")
+    result = kofn("fit", "llp", path, "--bag", "count", "--label", "count", "-o", tmp_path / "m")
     assert result.exit_code == 2
     assert "column 'count' is named both --bag and --label. Name different columns." in result.stderr
     with pytest.raises(ValueError, match="column 'count' is named both `label` and `copies`"):
-        fit(path, copies="count")
+        table_data.fit_counts(path, copies="count")
     with pytest.raises(ValueError, match="column 'bag' is named twice in `bag`"):
-        fit(path, bag="bag,bag")
+        table_data.fit_counts(path, bag="bag,bag")
 
 
 def test_a_missing_header_is_told_of(tmp_path: Path) -> None:
@@ -258,7 +158,7 @@ def test_a_missing_header_is_told_of(tmp_path: Path) -> None:
     first = (tmp_path / "t.csv").read_text().splitlines()[0].split(",")
     # Only if the bag that loses its first row still has a possible share; else it is an error that names the bag.
     said = ["fit", "llp", tmp_path / "t.csv", "--bag", first[0], "--label", first[2], "--rounding", "nearest"]
-    result = run(*said, "--learner", "linear", "--set", "l2=1", "-o", tmp_path / "m")
+    result = kofn(*said, "--learner", "linear", "--set", "l2=1", "-o", tmp_path / "m")
     assert result.exit_code == 0, result.stderr
     assert "t.csv seems to have no header: its columns are called" in result.stderr
 
@@ -266,7 +166,7 @@ def test_a_missing_header_is_told_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize("names", [["0", "1", "2"], ["2019", "2020", "2021"], ["x", "7", "y"], ["a", "b", "c"]])
 def test_columns_may_be_called_by_ascending_numbers(tmp_path: Path, names: list[str]) -> None:
     frame = table_data.make_table()[["bag", "x", "count"]].set_axis(names, axis=1)
-    fit(table_data.write(frame, tmp_path / "t.csv"), bag=names[0], label=names[2], features=names[1])
+    table_data.fit_counts(table_data.write(frame, tmp_path / "t.csv"), bag=names[0], label=names[2], features=names[1])
 
 
 @pytest.mark.parametrize("label", ["count", "proportion", "some"])
@@ -277,20 +177,20 @@ def test_the_truth_among_the_features_is_told_of(tmp_path: Path, label: str) -> 
     path = table_data.write(frame, tmp_path / "t.csv")
     task = "mil" if label == "some" else "llp"
     said = ["--bag", "bag", "--label", label, "--learner", "linear", "--set", "l2=1"]
-    result = run("fit", task, path, *said, "-o", tmp_path / "m")
+    result = kofn("fit", task, path, *said, "-o", tmp_path / "m")
     assert result.exit_code == 0
     told = [line for line in result.stderr.splitlines() if "whose counts in the bags are the labels" in line]
     assert "column 'voted'" in told[0]
     assert "leave it out: --drop voted" in told[0]
     if task == "llp":
         assert "column 'stayed'" in told[1]
-    result = run("fit", task, path, *said, "--drop", "voted,stayed", "-o", tmp_path / "n")
+    result = kofn("fit", task, path, *said, "--drop", "voted,stayed", "-o", tmp_path / "n")
     assert "whose counts" not in result.stderr
 
 
 def test_a_bag_that_is_cut_is_not_told_to_round(tmp_path: Path) -> None:
     path = table_data.write(table_data.make_table().iloc[:-1], tmp_path / "t.csv")
-    result = run("fit", "llp", path, "--bag", "bag", "--label", "proportion", "--features", "x", "-o", tmp_path / "m")
+    result = kofn("fit", "llp", path, "--bag", "bag", "--label", "proportion", "--features", "x", "-o", tmp_path / "m")
     assert result.exit_code == 2
     missing, rounding = result.stderr.index("Are instances of the bag missing?"), result.stderr.index("--rounding")
     assert missing < rounding
@@ -302,7 +202,7 @@ def test_a_report_of_unlabelled_rows_with_their_truth(tmp_path: Path) -> None:
     model = fit_table(data, PUClassifier(LINEAR, mixture=0.3, random_state=0), label="labelled", features="x")
     model.save(tmp_path / "m")
     test = table_data.write(frame.assign(labelled=np.nan), tmp_path / "test.csv")
-    result = run("report", tmp_path / "m", test, "--truth", "truth", "--positive", "pos", "-o", tmp_path / "o.html")
+    result = kofn("report", tmp_path / "m", test, "--truth", "truth", "--positive", "pos", "-o", tmp_path / "o.html")
     assert result.exit_code == 0, result.stderr
     report = report_table(model, test, truth="truth", positive="pos")
     values = {metric.name: metric.value for metric in report.metrics}
@@ -315,10 +215,10 @@ def test_a_report_of_unlabelled_rows_with_their_truth(tmp_path: Path) -> None:
 
 def test_a_header_alone_is_no_text(tmp_path: Path) -> None:
     frame = table_data.make_table()
-    fit(table_data.write(frame, tmp_path / "t.csv")).save(tmp_path / "m")
+    table_data.fit_counts(table_data.write(frame, tmp_path / "t.csv")).save(tmp_path / "m")
     header = table_data.write(frame.iloc[:0], tmp_path / "header.csv")
     for command in (["predict", "-o", tmp_path / "o.csv"], ["evaluate"], ["report", "-o", tmp_path / "o.html"]):
-        result = run(command[0], tmp_path / "m", header, *command[1:])
+        result = kofn(command[0], tmp_path / "m", header, *command[1:])
         assert result.exit_code == 2
         assert "header.csv has a header and no rows. There is nothing to read." in result.stderr
 
@@ -327,7 +227,7 @@ def test_no_name_at_all(tmp_path: Path) -> None:
     path = table_data.write(table_data.make_table(), tmp_path / "t.csv")
     for label in ("", " , "):
         with pytest.raises(ValueError, match=rf"t.csv has no column '{label}'"):
-            fit(path, label=label)
+            table_data.fit_counts(path, label=label)
 
 
 @pytest.mark.slow
@@ -345,7 +245,7 @@ def test_thousands_of_columns(tmp_path: Path) -> None:
 
 def test_unseen_categories_are_a_warning_in_python(tmp_path: Path) -> None:
     frame = table_data.make_table()
-    model = fit(table_data.write(frame, tmp_path / "t.csv"))
+    model = table_data.fit_counts(table_data.write(frame, tmp_path / "t.csv"))
     new = table_data.write(frame.assign(colour="blue"), tmp_path / "new.parquet")
     with pytest.warns(TableWarning, match="column 'colour' in 240 rows, such as 'blue'"):
         predict_rows(model, new, tmp_path / "o.csv")

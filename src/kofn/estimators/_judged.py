@@ -98,9 +98,8 @@ def _held_out(estimator: Any, instances: Any, bags: Bags | None) -> Judged:
         rows[of_held.index.numpy()] = True
         place = torch.from_numpy(rows.cumsum() - 1)
         part = Bags(place[of_held.index], of_held.offsets, names=[bags.names[bag] for bag in estimator.held_out_])
-    if (
-        scores is None and part is not None
-    ):  # a network that pools, which is fitted once, to the other bags; its bootstrap is to all
+    if scores is None and part is not None:
+        # A network that pools, which is fitted once, to the other bags; its bootstrap is to all.
         fitted = cast(FittedNetwork, estimator.fitted_)
         scores = np.full(len(rows), np.nan)
         scores[rows] = fitted.logits(instances[rows])

@@ -210,7 +210,7 @@ class PUClassifier(CountClassifier):
         half = 0.5 / len(labeled)
         problem = PUProblem.of(
             labeled,
-            size=min(max(unlabeled // 32, 32), 200) if self.bag_size is None else self.bag_size,
+            size=self._size_of_bags(unlabeled),
             seed=seed,
             instances=instances,
             objective=PUObjective(
@@ -221,6 +221,10 @@ class PUClassifier(CountClassifier):
             **self._problem_of_table(),
         )
         return problem, classes, mixture, interval
+
+    def _size_of_bags(self, unlabeled: int) -> int:
+        """As given; else some thirty bags of the unlabelled, of 32 to 200."""
+        return min(max(unlabeled // 32, 32), 200) if self.bag_size is None else self.bag_size
 
     def _rule(self, mixture: float, labeled_per_unlabeled: float) -> StoppingRule:
         """What makes a network's epoch the best."""

@@ -45,11 +45,8 @@ def row_verdict(estimator: Any, judged: Judged, truth: NDArray[np.int64] | None,
         logits = estimator._marginal(logits)
         log_p = torch.nn.functional.logsigmoid(torch.where(torch.from_numpy(classes == 1), logits, -logits)).numpy()
         right = float(((logits > 0).numpy() == (classes == 1)).mean())
-        gain_of_order = auc_gain(logits.numpy(), None, classes == 1)
-        rank, chance = (
-            Estimate(*(0.5 + end for end in (gain_of_order.mean, gain_of_order.low, gain_of_order.high))),
-            0.5,
-        )
+        over = auc_gain(logits.numpy(), None, classes == 1)
+        rank, chance = Estimate(0.5 + over.mean, 0.5 + over.low, 0.5 + over.high), 0.5
         numbers["auc"] = rank.to_json()
         said = f"AUC {rank.mean:.3f} ({rank.low:.3f} to {min(rank.high, 1.0):.3f}), accuracy {percent_text(right)}"
     else:

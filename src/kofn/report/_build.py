@@ -287,6 +287,6 @@ def _binomial(estimator: Any, logits: Tensor, unlabeled: Tensor) -> Binomial | N
     n_unlabeled = int(unlabeled.sum())
     if not n_unlabeled:
         return None
-    size = estimator.bag_size or min(max(n_unlabeled // 32, 32), 200)
     # Before training every instance has the mixture for its probability: that is the binomial itself.
+    size = estimator._size_of_bags(n_unlabeled)
     return distributions.binomial(logits[unlabeled], None, logits[~unlabeled], estimator.mixture_, size)

@@ -193,8 +193,6 @@ def _verdict(sides: list[_Side], gain: Estimate, number: int, source: Source, un
     first, second = (side.name for side in sides)
     winner, loser, shown = (second, first, gain) if gain.mean >= 0 else (first, second, gain.turned)
     sentence = f"{winner} is {gain_text(shown, loser)} {unit}, {on}."
-    if mark == "doubtful":
-        sentence = f"No difference is certain: {sentence}"
     if mark == "unknown":
         why = "they have seen these data" if source == "training" else f"{number:,} are too few to tell"
         sentence = f"Not known, {why}: {sentence}"
