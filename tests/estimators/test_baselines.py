@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from estimator_cases import LEARNERS, UNLEARNT, bags_task, pu_task
 from scipy.stats import binom
 from sklearn.linear_model import RidgeCV
 
 import kofn
+from kofn.estimators._baselines import fit_baselines
+from kofn.learners import CountObjective, Problem
 
 SIZES = np.random.default_rng(3).integers(1, 7, 60)
 GROUPS = np.repeat(np.arange(60), SIZES)
@@ -133,3 +136,20 @@ def test_labels_that_can_be_learned_are_not_warned_of(learner: str, task: str) -
             y = TASK.y if task == "llp" else TASK.any
             model = kind(LEARNERS[learner](), random_state=0).fit(TASK.X, y, groups=TASK.groups)
     assert model.validation_loss_ < model.baselines_["no features"]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_from_one_bag_nothing_is_learned_but_the_rate(classes: int) -> None:
+    """A fold may have one bag to learn from; ridge regression on one row has no penalty to choose."""
+    target: Any = kofn.Exactly if classes == 2 else kofn.MarginalClassCounts
+    counts = torch.tensor([1, 2, 3]) if classes == 2 else torch.tensor([[2, 1, 1], [1, 2, 1], [1, 1, 2]])
+    problem = Problem(
+        instances=np.random.default_rng(0).normal(size=(12, 2)).astype(np.float32),
+        bags=kofn.Bags.from_sizes([4, 4, 4]),
+        labels=counts,
+        objective=CountObjective(target=target),
+        rate=0.5 if classes == 2 else counts.sum(0) / 12,
+        proportions=counts / 4,
+    )
+    found = fit_baselines(problem, [(torch.tensor([0]), torch.tensor([1, 2]))])
+    assert found.losses["bag means"] == pytest.approx(found.losses["no features"], rel=1e-12)

@@ -38,7 +38,7 @@ class BagFeatures:
         if problem.instances.ndim != 2:
             return None
         design = Design.learn(problem.instances, problem.categories)
-        return cls(design, _means(design, problem.instances, None if _of_rows(problem) else problem.bags))
+        return cls(design, _means(design, problem.instances, None if isinstance(problem, PUProblem) else problem.bags))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,10 +128,6 @@ class BagMeans:
         if weights.shape != (design.width + 1, *outputs):
             raise ValueError(f"the model of bag means must have {design.width + 1} weights; it has {weights.shape}.")
         return cls(design, weights, str(facts["kind"]))
-
-
-def _of_rows(problem: Problem) -> bool:
-    return isinstance(problem, PUProblem)
 
 
 def _kind(problem: Problem) -> str:

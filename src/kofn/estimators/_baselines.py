@@ -38,7 +38,8 @@ class Baselines:
             instances that are no table.
         held_out: (k,) or (k, C) logits of the held-out units, in ascending order, by the linear model that was fitted
             to the others; None where there is none.
-        bag_means: the linear model of all bags; None for instances that are no table, and if there is one label only.
+        bag_means: the linear model of all bags; None for instances that are no table, and if there is one label or one
+            bag only.
     """
 
     losses: dict[str, float]
@@ -142,9 +143,9 @@ def losses_without_features(
 def _predicted(problem: Problem, features: BagFeatures, train: Tensor, held: Tensor) -> Tensor:
     """Logits (k,) or (k, C) of one instance of each held-out bag, or of held-out rows."""
     model = BagMeans.fit(problem, features, train)
-    if model is None:  # one label only: of positives and unlabelled there is nothing to say
+    if model is None:  # one label or one bag only: of positives and unlabelled there is nothing to say
         value = torch.tensor(torch.nan) if isinstance(problem, PUProblem) else problem.start
-        return value.double().expand(len(held))
+        return value.double().expand(len(held), *value.shape)
     # A tensor of one position would be taken for a number.
     return model.logits(
         features.table[held.numpy()], torch.ones(0) if model.kind == "row" else problem.bags.sizes[held]
