@@ -296,5 +296,5 @@ def test_options_that_are_none(options: dict[str, Any], message: str) -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_device_that_is_not_there() -> None:
-    with pytest.raises(ValueError, match="`device` must be one that there is; torch finds no GPU here"):
+    with pytest.raises(ValueError, match="`device` must be one that there is: 'cpu' or 'auto'; torch finds no GPU"):
         Network(device="cuda").fit(some_bags(), seed=0)

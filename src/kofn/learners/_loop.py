@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 from kofn.learners._attention import AttentionMIL
 from kofn.learners._bag_sampler import BagSampler
 from kofn.learners._checkpoints import Checkpoint, fit_identity
+from kofn.learners._device_data import Batch, DeviceData
 from kofn.learners._instance_network import instance_logits
 from kofn.learners._learner import Progress
 from kofn.learners._problem import Problem
@@ -28,22 +29,6 @@ History = list[dict[str, float]]
 CHUNK = 16384  # instances scored at a time
 
 
-class Batch(NamedTuple):
-    """Some bags of a problem.
-
-    Attributes:
-        items: positions of the bags.
-        share: of the step, 0 for a repetition.
-        rows: positions of their instances, one bag after the other.
-        offsets: of the bags in `rows`.
-    """
-
-    items: Tensor
-    share: float
-    rows: Tensor
-    offsets: Tensor
-
-
 class Loop:
     """Trains a network on the bags of a problem.
 
@@ -54,7 +39,7 @@ class Loop:
 
     Args:
         options: of the training.
-        instances: (n, ...) features of all instances.
+        instances: (n, ...) features of all instances, on the CPU.
         train: bags to learn from.
         valid: bags to judge each epoch on, or None.
         seed: of the order of bags, of dropout and of whatever else the network draws.
@@ -64,17 +49,15 @@ class Loop:
         # Devices and processes, started by torchrun or not; imported here, since it takes as long as torch.
         from accelerate import PartialState
 
-        self.options, self.instances, self.train, self.valid, self.seed = options, instances, train, valid, seed
+        self.options, self.train, self.valid, self.seed = options, train, valid, seed
         # Without a GPU the processes must be set to CPUs, or each would train on its own.
         self.state = PartialState(cpu=options.device == "cpu" or not torch.cuda.is_available())
         self.device = torch.device("cpu") if options.device == "cpu" else self.state.device
-        if options.device == "cuda" and self.device.type != "cuda":
-            raise ValueError("`device` must be one that there is; torch finds no GPU here. Say device='cpu' or 'auto'.")
         if self.device.type == "mps":  # which has no float64
             self.device = torch.device("cpu")
         self.processes, self.process = self.state.num_processes, self.state.process_index
+        self.data = DeviceData(instances, self.device)
         self.stream = RandomStream(self.device)
-        self.weights = train.bag_weights / train.bag_weights.mean()
         if options.max_instances is not None:
             self.batch_size = {"instances": options.max_instances}
         else:
@@ -141,7 +124,7 @@ class Loop:
         for number, batch in enumerate(self._batches(problem, epoch, shuffle=True, accumulate=accumulate)):
             last = (number + 1) % accumulate == 0
             with nullcontext() if last or self.processes == 1 else cast(DistributedDataParallel, parallel).no_sync():
-                losses = self._weighted(problem, batch.items, self._losses(parallel, problem, batch))
+                losses = self._losses(parallel, problem, batch)
                 if batch.share:  # else a repetition, so that processes keep step
                     total += losses.detach().sum(dtype=torch.float64)
                     bags += len(losses)
@@ -161,7 +144,7 @@ class Loop:
             group["lr"] = most
         loss_sum, bag_sum = self._summed(torch.stack([total, total.new_tensor(float(bags))])).tolist()
         loss_of_epoch = loss_sum / max(bag_sum, 1)
-        finite = all(bool(p.isfinite().all()) for p in network.parameters())
+        finite = all(torch.stack([p.isfinite().all() for p in network.parameters()]).tolist())
         _require_finite("training", loss_of_epoch if finite else float("nan"), epoch + 1)
         return float(loss_of_epoch)
 
@@ -169,15 +152,14 @@ class Loop:
         """The loss of the held-out bags and the rule's criterion."""
         assert self.valid is not None
         rule = self.valid.rule
-        weights = self.valid.bag_weights
         sums: Tensor | None = None
         with torch.no_grad(), self.stream.lent():
             for batch in self._batches(self.valid, 0, shuffle=False, accumulate=1):
-                logits, labels, offsets = self._forward(network, self.valid, batch)
-                losses = self.valid.losses_of(logits, labels, offsets).double()
-                weight = weights[batch.items].to(losses.device)
-                weighted = (losses.masked_fill(weight == 0, 0.0) * weight).sum()
-                found = torch.cat([torch.stack([weighted, weight.sum()]), rule.measure(logits, labels, offsets)])
+                logits = self._forward(network, self.valid, batch)
+                losses = _weighted(self.valid.losses_of(logits, batch.labels, batch.offsets).double(), batch.weights)
+                sizes = losses.new_tensor(len(losses)) if batch.weights is None else batch.weights.sum()
+                measured = rule.measure(logits, batch.labels, batch.offsets)
+                found = torch.cat([torch.stack([losses.sum(), sizes]), measured])
                 found = found if batch.share else torch.zeros_like(found)
                 sums = found if sums is None else sums + found
         assert sums is not None
@@ -187,35 +169,29 @@ class Loop:
         return {"val_loss": loss, "criterion": rule.criterion(loss, sums[2:])}
 
     def _losses(self, parallel: nn.Module, problem: Problem, batch: Batch) -> Tensor:
+        """Losses of some bags by their weights, whose mean over all is 1."""
         with self.stream.lent():
-            logits, labels, offsets = self._forward(parallel, problem, batch)
-        return problem.losses_of(logits, labels, offsets)
+            logits = self._forward(parallel, problem, batch)
+        return _weighted(problem.losses_of(logits, batch.labels, batch.offsets), batch.weights)
 
-    def _forward(self, network: nn.Module, problem: Problem, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits of the instances of some bags, or of the bags from a network that pools; their labels and offsets."""
-        parts = (self.instances.index_select(0, batch.rows), problem.labels[batch.items], batch.offsets)
-        x, labels, offsets = (part.to(self.device) for part in parts)
-        x = x.to(self._dtype)
+    def _forward(self, network: nn.Module, problem: Problem, batch: Batch) -> Tensor:
+        """Logits of the instances of some bags, or of the bags from a network that pools."""
+        x = self.data.gather(batch.rows).to(self._dtype)
         with self._autocast():
             pools = isinstance(getattr(network, "module", network), AttentionMIL)
-            logits = network(x, offsets=offsets) if pools else instance_logits(network(x), len(x), problem.outputs)
-        return logits.to(torch.promote_types(logits.dtype, torch.float32)), labels, offsets
+            logits = (
+                network(x, offsets=batch.offsets) if pools else instance_logits(network(x), len(x), problem.outputs)
+            )
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
     def _score(self, network: nn.Module, rows: Tensor) -> Tensor:
         """Logits of instances by a network in evaluation mode, for a problem that ranks them."""
         parts = []
         with torch.no_grad(), self.stream.lent(), self._autocast():
             for some in rows.split(CHUNK):
-                x = self.instances.index_select(0, some).to(self.device, self._dtype)
-                parts.append(instance_logits(network(x), len(x), self.train.outputs).float().cpu())
-        return torch.cat(parts)
-
-    def _weighted(self, problem: Problem, items: Tensor, losses: Tensor) -> Tensor:
-        """Losses of some bags by their weights, whose mean over all is 1; a bag of weight 0 is left out."""
-        if problem.weight is None:
-            return losses
-        weights = self.weights[items].to(losses)
-        return losses.masked_fill(weights == 0, 0.0) * weights
+                x = self.data.gather(some).to(self._dtype)
+                parts.append(instance_logits(network(x), len(x), self.train.outputs).float())
+        return torch.cat(parts).cpu()
 
     @contextmanager
     def _autocast(self) -> Iterator[None]:
@@ -226,17 +202,11 @@ class Loop:
             yield
 
     def _batches(self, problem: Problem, epoch: int, *, shuffle: bool, accumulate: int) -> Iterator[Batch]:
-        """The batches of an epoch, the positions of whose instances are all looked up in one go."""
+        """The batches of an epoch."""
         sampler = BagSampler(problem.bags.sizes, **self.batch_size, **self._plan(shuffle, accumulate))
         sampler.set_epoch(epoch)
-        draws = list(sampler)
-        index, offsets = problem.bags.gather(torch.cat([draw.items for draw in draws]))
-        cuts = [0, *np.cumsum([draw.items.shape[0] for draw in draws]).tolist()]
-        starts = offsets[cuts].tolist()
-        for number, (items, share) in enumerate(draws):
-            start, end = starts[number : number + 2]
-            bounds = offsets[cuts[number] : cuts[number + 1] + 1] - start
-            yield Batch(items, share, index[start:end], bounds)
+        weights = None if problem.weight is None else problem.bag_weights / problem.bag_weights.mean()
+        return self.data.batches(problem, list(sampler), weights)
 
     def _plan(self, shuffle: bool, accumulate: int) -> dict[str, Any]:
         return {
@@ -269,6 +239,11 @@ class Loop:
         if self.processes > 1:
             torch.distributed.all_reduce(sums)
         return sums
+
+
+def _weighted(losses: Tensor, weights: Tensor | None) -> Tensor:
+    """Losses of bags by their weights; a bag of weight 0 is left out, whatever its loss."""
+    return losses if weights is None else losses.masked_fill(weights == 0, 0.0) * weights.to(losses.dtype)
 
 
 def _absolute_weights(network: nn.Module) -> Tensor:

@@ -66,7 +66,8 @@ class Network(Learner):
         max_instances: maximum number of instances in a batch, in place of `batch_size`.
         accumulate: number of batches whose gradients are added up for a step, if a step of `batch_size` bags is too
             large for memory.
-        device: "cpu", "cuda", or "auto" for a GPU if there is one.
+        device: "cpu", "cuda", or "auto" for a GPU if there is one. There, instances that take at most half of its free
+            memory are copied to it once; of more, each batch is gathered on the host and copied.
         precision: precision of the network: "float32" or "bfloat16" (autocast); the loss is computed in float64 inside.
         checkpoint: file to write after each epoch, from which the same fit, if interrupted, continues bit for bit.
         callback: called after each epoch with the network and the epoch's entry in the history.
@@ -137,14 +138,15 @@ class Network(Learner):
         train = problem if split is None else problem.take(split[0])
         design = self._design(train)
         instances = problem.instances if design is None else design(problem.instances)
-        loop = Loop(self, torch.from_numpy(instances), train, None if split is None else problem.take(split[1]), seed)
+        features = torch.from_numpy(instances)
+        loop = Loop(self, features, train, None if split is None else problem.take(split[1]), seed)
         stream = RandomStream(torch.device("cpu"))
         stream.seed(seed, 3)
         with stream.lent():
             if self.module == "mlp":
                 require_memory(prod(instances.shape[1:]), self.hidden)
             network = self._new(instances.shape[1:], problem.outputs, problem.pooling)
-            require_scores(network, loop.instances[:2], problem.outputs)
+            require_scores(network, features[:2], problem.outputs)
             self._set_start(network, problem)
         trained, history, best = loop.run(network, progress)
         shape, outputs = instances.shape[1:], problem.outputs
@@ -238,6 +240,8 @@ class Network(Learner):
         _require.option("schedule", self.schedule, tuple(SCHEDULES))
         _require.option("precision", self.precision, ("float32", "bfloat16"))
         _require.option("device", self.device, ("cpu", "cuda", "auto"))
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise ValueError("`device` must be one that there is: 'cpu' or 'auto'; torch finds no GPU here.")
         if self.start not in (None, "rate") and not (isinstance(self.start, float) and 0 < self.start < 1):
             raise ValueError(f"`start` must be 'rate', None, or a probability above 0 and below 1; got {self.start!r}.")
 

@@ -42,7 +42,7 @@ class Objective(Protocol):
         Args:
             logits: (m,) of instances, (m, C) of their classes, or (b,) of bags from a network that pools.
             labels: (b, ...) of the bags.
-            offsets: (b + 1,) of the instances' bags.
+            offsets: (b + 1,) of the instances' bags, on the CPU wherever logits and labels are: they are shapes.
         """
 
 
@@ -105,8 +105,9 @@ class ProportionObjective:
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
         if logits.dim() == 1:
-            return losses.proportion_loss(logits, labels / offsets.diff(), offsets=offsets, reduction="none")
-        shares = labels.double() / offsets.diff().unsqueeze(1)
+            shares = labels / _sizes(offsets, labels)
+            return losses.proportion_loss(logits, shares, offsets=offsets, reduction="none")
+        shares = labels.double() / _sizes(offsets, labels).unsqueeze(1)
         return losses.class_proportion_loss(logits, shares, offsets=offsets, reduction="none")
 
 
@@ -125,7 +126,7 @@ class TransportObjective:
     unit: ClassVar[Unit] = "instance"
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
-        shares = labels.double() / offsets.diff().unsqueeze(1)
+        shares = labels.double() / _sizes(offsets, labels).unsqueeze(1)
         return losses.transport_loss(logits, shares, offsets=offsets, reduction="none")
 
 
@@ -149,7 +150,7 @@ class ContaminationObjective:
     unit: ClassVar[Unit] = "instance"
 
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
-        proportions = labels / offsets.diff()
+        proportions = labels / _sizes(offsets, labels)
         losses_of_bags = logits.sum() * 0.0 + logits.new_zeros(len(labels))
         pairs = losses.pair_bags(proportions)
         if not len(pairs):
@@ -245,12 +246,16 @@ class PUObjective:
     def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
         if self.loss == "cvir":
             return self._ranked_together(logits, labels, offsets)
-        shapes, group = torch.stack([labels, offsets.diff() - labels], 1).unique(dim=0, return_inverse=True)
+        known_of_bags = labels.to(offsets.device)  # host read: how many instances are labelled is a shape
+        shapes, group = torch.stack([known_of_bags, offsets.diff() - known_of_bags], 1).unique(
+            dim=0, return_inverse=True
+        )
         result = logits.new_zeros(len(labels))
         for number, (known, unknown) in enumerate(shapes.tolist()):  # bags of one shape lie in a rectangle
             bags = (group == number).nonzero().flatten()
-            x = logits[offsets[:-1][bags, None] + torch.arange(known + unknown, device=offsets.device)]
-            result = result.index_copy(0, bags, self._losses(x[:, :known], x[:, known:]))
+            places = offsets[:-1][bags, None] + torch.arange(known + unknown)
+            x = logits[places.to(logits.device)]
+            result = result.index_copy(0, bags.to(logits.device), self._losses(x[:, :known], x[:, known:]))
         return result
 
     def _losses(self, positive: Tensor, unlabeled: Tensor) -> Tensor:
@@ -276,7 +281,13 @@ def known_entries(labels: Tensor, offsets: Tensor) -> Tensor:
         >>> known_entries(torch.tensor([1, 2]), torch.tensor([0, 3, 5])).tolist()
         [True, False, False, True, True]
     """
-    sizes = offsets.diff()
-    place = torch.arange(int(sizes.sum()), device=offsets.device)
-    first = (offsets[:-1] - offsets[0]).repeat_interleave(sizes)
-    return place - first < labels.to(place).repeat_interleave(sizes)
+    offsets = offsets - offsets[0]
+    total, offsets = int(offsets[-1]), offsets.to(labels.device)
+    first = offsets[:-1].repeat_interleave(offsets.diff(), output_size=total)
+    known = labels.to(offsets).repeat_interleave(offsets.diff(), output_size=total)
+    return torch.arange(total, device=labels.device) - first < known
+
+
+def _sizes(offsets: Tensor, labels: Tensor) -> Tensor:
+    """Sizes of bags beside their labels."""
+    return offsets.diff().to(labels.device)
