@@ -34,6 +34,7 @@ def with_torch(runs: Runs) -> Runs:
 
 NAMES = {
     "kofn": "kofn.count_loss, value and gradient",
+    "kofn, values only": "kofn.log_count_distribution, values only",
     "kofn in torch": "kofn without its C++ core, value and gradient",
     "algorithm 1": "Algorithm 1 in torch, value and gradient",
     "scipy": "scipy poisson_binom, values only",
@@ -132,6 +133,7 @@ def all_counts(n: int) -> Runs:
     return {
         "floor": backward(logits, lambda: logits.sum(1).mean()),
         "kofn": backward(logits, lambda: divergence(kofn.log_count_distribution(logits)[0])),
+        "kofn, values only": lambda: kofn.log_count_distribution(logits.detach()),
         "algorithm 1": backward(logits, lambda: divergence(contenders.algorithm_1(logits, n)[0])),
         "scipy": lambda: contenders.scipy_log_probs(probs, counts.numpy()),
         "fast-poibin": lambda: contenders.fast_poibin_log_probs(probs, counts.numpy()),

@@ -15,6 +15,7 @@ SAID = {
     "scipy": "scipy (values only)",
     "kofn in torch": "kofn, no C++ core",
     "fast-poibin": "fast-poibin (values only)",
+    "kofn, values only": "kofn (values only)",
     "kofn": "kofn",
 }
 
@@ -22,15 +23,16 @@ SAID = {
 def scaling(look: Look) -> Figure:
     """One panel a question, one line a contender, both axes logarithmic."""
     record = json.loads(RECORD.read_text())["milliseconds"]
-    colours = (look.fourth, look.fifth, look.third, look.label, look.model)
+    colours = (look.fourth, look.fifth, look.third, look.label, look.model, look.model)
     figure, panels = plt.subplots(2, 1, figsize=(WIDTH, 6.6), sharex=True, sharey=True)
     for panel, (question, times) in zip(panels, record.items(), strict=True):
-        for name, colour, marker in zip(SAID, colours, "^vDso", strict=True):
-            sizes = [int(n) for n in times[name]]
+        for name, colour, marker in zip(SAID, colours, "^vDs.o", strict=True):
+            by_size = times.get(name, {})  # not every contender has every question
+            sizes = [int(n) for n in by_size]
             thick = 2.6 if name == "kofn" else 1.4
             panel.plot(
-                sizes, list(times[name].values()), color=colour, marker=marker, markersize=5, linewidth=thick,
-                label=SAID[name],
+                sizes, list(by_size.values()), color=colour, marker=marker, markersize=5, linewidth=thick,
+                linestyle="--" if name == "kofn, values only" else "-", label=SAID[name],
             )  # fmt: skip
         panel.set(xscale="log", yscale="log", ylabel="milliseconds", title=f"{question} of one bag")
         panel.grid(True)

@@ -31,12 +31,10 @@ bool sound(const Input& input, int dtype) {
 // Rough, in nanoseconds: only to tell calls that are worth a thread from those that are not.
 double interval_work(const Input& input) { return 15.0 * static_cast<double>(input.start(input.b)); }
 
-double law_work(const Input& input) {
+template <class Cost>
+double law_work(const Input& input, Cost cost) {
     double total = 0.0;
-    for (int64_t j = 0; j < input.b; ++j) {
-        const auto size = static_cast<double>(input.size(j));
-        total += 8.0 * size * std::sqrt(size);
-    }
+    for (int64_t j = 0; j < input.b; ++j) total += cost(static_cast<double>(input.size(j)));
     return total;
 }
 
@@ -133,7 +131,8 @@ int kofn_law(int dtype, const void* logits, const int64_t* offsets, int64_t n, i
     const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
     if (!sound(input, dtype) || (b > 0 && !value) || threads < 1) return KOFN_BAD_ARGUMENT;
     const kofn::LawCall call{input, value, tilts};
-    return solve<kofn::LawSolver>(call, law_work(input), level, threads);
+    const double work = law_work(input, [](double size) { return 10.0 * size * std::log2(size + 1.0); });
+    return solve<kofn::LawSolver>(call, work, level, threads);
 }
 
 int kofn_law_gradient(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const double* tilts,
@@ -142,7 +141,8 @@ int kofn_law_gradient(int dtype, const void* logits, const int64_t* offsets, int
     if (!sound(input, dtype) || (b > 0 && (!tilts || !weights)) || threads < 1) return KOFN_BAD_ARGUMENT;
     if (!gradient && input.start(b) > 0) return KOFN_BAD_ARGUMENT;
     const kofn::LawGradientCall call{input, tilts, weights, gradient};
-    return solve<kofn::LawGradientSolver>(call, law_work(input), level, threads);
+    const double work = law_work(input, [](double size) { return 8.0 * size * std::sqrt(size); });
+    return solve<kofn::LawGradientSolver>(call, work, level, threads);
 }
 
 int kofn_shift(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* counts,

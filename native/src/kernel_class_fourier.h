@@ -14,12 +14,6 @@ namespace {
 
 using kofn::ClassFrequencies;
 
-struct Complex {
-    Lanes re, im;
-};
-
-inline Complex operator*(Complex a, Complex b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-
 template <int classes>
 struct Phases {
     Complex e[classes - 1];  // e^{i u_c}, c > 0; class 0 has none

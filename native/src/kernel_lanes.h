@@ -118,6 +118,16 @@ inline Lanes log1p_unit(Lanes y) {
     return log_positive(u) + (y - (u - 1.0)) / u;
 }
 
+struct Complex {
+    Lanes re, im;
+};
+
+inline Complex operator+(Complex a, Complex b) { return {a.re + b.re, a.im + b.im}; }
+inline Complex operator-(Complex a, Complex b) { return {a.re - b.re, a.im - b.im}; }
+inline Complex operator*(Complex a, Complex b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+inline Complex conjugate(Complex a) { return {a.re, -a.im}; }
+inline Complex times_i(Complex a) { return {-a.im, a.re}; }
+
 struct Turn {
     Lanes cosine, sine;
 };

@@ -5,6 +5,7 @@
 // inline function that two units share the linker would keep one copy, maybe the one this machine cannot run.
 #include "kernel_class_fourier.h"
 #include "kernel_class_table.h"
+#include "kernel_convolution.h"
 #include "kernel_fourier.h"
 #include "kernel_pointwise.h"
 #include "kernel_recursion.h"
@@ -16,7 +17,8 @@ namespace kofn {
 extern const Kernels KOFN_TABLE;
 const Kernels KOFN_TABLE = {
     lanes,   widen, finite, sigmoid, log_all, exp_all, log_sigmoid, sum_abs, range, moments, tilt,
-    clamp, slope, slope_narrow, recursion_forward, recursion_backward, characteristic, inverse, pull, shift_logs, shift_means,
+    clamp, slope, slope_narrow, recursion_forward, recursion_backward, characteristic, inverse, pull,
+    lean, straighten, convolve, make_roots, square, shift_logs, shift_means,
     class_table_one, class_table_many, class_fourier,
 };
 

@@ -23,6 +23,14 @@ struct Range {
     double low, high;
 };
 
+// Where the mass of a slice of counts lies, from its first count on.
+struct Mass {
+    double mean, variance;
+};
+
+// Numbers in a table of roots of unity for transforms of up to `longest` (kernel_convolution.h).
+static inline int64_t fft_roots(int64_t longest) { return 6 * longest; }
+
 // Several bags side by side, one in each lane, that are computed by recursion (kernel_recursion.h).
 struct Group {
     static constexpr int max_lanes = 8;
@@ -104,6 +112,13 @@ struct Kernels {
     // out_i += sum_k weights_k P(y_i = 1, S = first + k), with widest = max p q.
     void (*pull)(const double* p, const double* q, int64_t n, double widest, const Spectrum& spectrum, int64_t first,
                  int64_t number, const double* weights, double* out);
+
+    // kernel_convolution.h: a slice of log-probabilities under a tilt, the way back, and products of slices.
+    Mass (*lean)(const double* logs, int64_t n, double base, double tilt, double from, double peak, double* out);
+    void (*straighten)(double* x, int64_t n, double base, double tilt, double from);
+    void (*convolve)(const double* a, int64_t na, const double* b, int64_t nb, double* out);
+    void (*make_roots)(int64_t longest, double* table);
+    void (*square)(double* a, double* b, int64_t n, const double* table);
 
     // kernel_shift.h
     void (*shift_logs)(const double* p, const double* q, int64_t n, const double* a, const double* b, int64_t shifts,

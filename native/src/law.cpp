@@ -1,9 +1,6 @@
-// Far from the mean the untilted distribution is below anything that float64 can resolve. So the counts are walked through
-// from 1 to n - 1 with windows, each tilted to a count a little ahead. Of a window only counts at least 1e-2 as likely as
-// its likeliest are taken, about 6 standard deviations of them; the next window begins where they end. That makes about 0.6
-// sqrt(n) windows, each linear in n. Each count remembers its tilt, from which the gradient builds the same windows again.
-//
-// Small bags whose distribution cannot underflow need none of this: the recursion has every count.
+// Small bags whose distribution cannot underflow are done by the recursion, which has every count; all others by a tree of
+// convolutions (law_tree.h). It leaves with each count the tilt that made it likely, and a gradient looks at runs of
+// counts that share a tilt through their characteristic function.
 #include "law.h"
 
 #include <algorithm>
@@ -16,12 +13,9 @@ namespace kofn {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double smallest = std::numeric_limits<double>::min();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-constexpr double taken = 1e-2;      // of a window's largest probability: loses two digits of sixteen
-constexpr double half_width = 3.0;  // sqrt(2 log 100): how many standard deviations that is, to either side
-constexpr double reach_log = 6.907755278982137;  // windows are exact down to 1e-3, for the tilts of the torch engine too
+constexpr double reach_log = 6.907755278982137;  // windows are exact down to 1e-3 of their largest: see law_tree.cpp
 constexpr double carries = 1e-17;  // of a bag's weight: a window with less than that cannot be seen in the sum
 
 // The distribution is computed by recursion up to this size of the bag, where that cannot underflow.
@@ -29,11 +23,6 @@ constexpr int64_t largest_recursion = 128;
 
 // A log-probability that rounding may have lifted above zero.
 double at_most_zero(double value) { return value > 0.0 ? 0.0 : value; }
-
-// Whether every count can be computed without a tilt: P(S = s) >= prod_i min(p_i, q_i), and -log min(p, q) <= |z| + log 2.
-bool never_underflows(const Kernels& kernels, const Bag& bag) {
-    return kernels.sum_abs(bag.z, bag.size) + static_cast<double>(bag.size) * 0.6931471805599453 < 599.999;
-}
 
 }  // namespace
 
@@ -56,13 +45,14 @@ void LawSolver::run(int64_t first, int64_t last) {
             if (tilts && bag.size > 1) std::fill_n(tilts + 1, bag.size - 1, 0.0);  // windows, which will see the NaN
             continue;
         }
+        if (bag.size >= 2 && (counts - 1 > largest_recursion || !never_underflows(kernels_, bag.z, bag.size))) {
+            tree_.solve(bag, value(j), tilts);
+            for (int64_t s = 1; s < bag.size; ++s) value(j)[s] = at_most_zero(value(j)[s]);
+        } else if (bag.size >= 2) {
+            groups_.add(j, bag.p, bag.q, bag.size, 1, bag.size - 1);
+        }
         value(j)[0] = kernels_.log_sigmoid(bag.z, bag.size, -1.0);
         value(j)[bag.size] = kernels_.log_sigmoid(bag.z, bag.size, 1.0);
-        if (bag.size < 2) continue;
-        if (counts - 1 <= largest_recursion && never_underflows(kernels_, bag))
-            groups_.add(j, bag.p, bag.q, bag.size, 1, bag.size - 1);
-        else
-            sweep(j, tilts);
     }
     small_bags();
 }
@@ -77,60 +67,6 @@ void LawSolver::small_bags() {
             for (int64_t s = 1; s < members[l].size; ++s) out[s] = at_most_zero(out[s]);
         }
     });
-}
-
-// A view of the bag from which count `next` can be seen, with a mean as far ahead of it as possible. `centre` is where to
-// try first and where it ended up.
-Tilted LawSolver::view_from(const Bag& bag, int64_t next, int64_t& centre, const Tilted& before) {
-    double* scratch = tilted_.data();
-    Tilted view = before;
-    for (;;) {
-        view = solve_tilt(kernels_, bag, static_cast<double>(centre), view, scratch, scratch + bag.size);
-        const double ahead = half_width * std::sqrt(view.moments.variance);
-        if (centre == next || view.moments.mean - static_cast<double>(next) <= ahead) return view;
-        const auto within = next + static_cast<int64_t>(0.9 * ahead);
-        centre = std::min(within, next + (centre - next) / 2);
-    }
-}
-
-// Counts 1 to size - 1 by windows.
-void LawSolver::sweep(int64_t j, double* tilts) {
-    const Bag bag = bags_.bag(j);
-    double* out = value(j);
-    tilted_.reserve(2 * bag.size);
-    Tilted view = untilted(kernels_, bag);
-    int64_t next = 1;
-    int64_t centre = std::min<int64_t>(bag.size - 1, 10);  // of equal logits, 2.8 standard deviations ahead
-    while (next < bag.size) {
-        view = view_from(bag, next, centre, view);
-        const double reach = radius(view.moments.variance, reach_log), mean = view.moments.mean;
-        const int64_t last = std::min(bag.size - 1, std::max(next, static_cast<int64_t>(std::floor(mean + reach))));
-        Spectrum spectrum;
-        look(kernels_, view, bag.size, reach, spectrum);
-        double* probs = probs_.reserve(last - next + 1);
-        kernels_.inverse(spectrum, next, last - next + 1, probs);
-        // The distribution is log-concave: it rises to its largest and falls from there.
-        const double* end = probs + (last - next + 1);
-        const double* peak = std::max_element(static_cast<const double*>(probs), end);
-        const bool seen = static_cast<double>(next) >= mean - reach && probs[0] >= taken * *peak;
-        if (!seen && centre > next) {
-            centre = next + (centre - next) / 2;
-            continue;
-        }
-        const double least = taken * *peak;
-        const double* stop = std::find_if(peak, end, [least](double p) { return p < least; });
-        // One at least. Logits of 1e300 are further apart than any tilt that a float64 holds can resolve: then even the
-        // count it was made for may be nothing but rounding here, below zero too. Next to log p = -1e300 it does not
-        // matter.
-        const int64_t number = std::max<int64_t>(1, stop - probs);
-        std::transform(probs, probs + number, out + next, [](double p) { return std::max(p, smallest); });
-        kernels_.log(out + next, number);
-        for (int64_t s = next; s < next + number; ++s) out[s] = at_most_zero(out[s] + view.back(s));
-        if (tilts) std::fill_n(tilts + next, number, view.tilt);
-        next += number;
-        const auto step = static_cast<int64_t>(0.9 * half_width * std::sqrt(view.moments.variance));
-        centre = std::min(bag.size - 1, next + step);
-    }
 }
 
 const double* LawGradientSolver::weights(int64_t j) const {

@@ -7,6 +7,7 @@
 #include "bags.h"
 #include "groups.h"
 #include "kernels.h"
+#include "law_tree.h"
 #include "tilt.h"
 
 namespace kofn {
@@ -25,21 +26,20 @@ struct LawGradientCall {
 // log P(S = s) for runs of bags, one after the other, with the same scratch memory.
 class LawSolver {
 public:
-    LawSolver(const Kernels& kernels, const LawCall& call) : kernels_(kernels), call_(call), groups_(kernels) {}
+    LawSolver(const Kernels& kernels, const LawCall& call)
+        : kernels_(kernels), call_(call), groups_(kernels), tree_(kernels) {}
     void run(int64_t first, int64_t last);
 
 private:
     double* value(int64_t j) const;   // of count 0 of the undecided instances
     void small_bags();
-    void sweep(int64_t j, double* tilts);
-    Tilted view_from(const Bag& bag, int64_t next, int64_t& centre, const Tilted& before);
 
     const Kernels& kernels_;
     const LawCall& call_;
     Groups groups_;
     int64_t first_ = 0;
     Undecided bags_;
-    Buffer tilted_, probs_;
+    LawTree tree_;
 };
 
 // The gradient of sum_s weights_s log P(S = s), likewise.
