@@ -44,10 +44,11 @@ drawn: dict[str, Path] = {}
 
 
 def on_files(files: Files, *, config: Any) -> Files:
-    """Draw the figures from the records and add them to the site."""
+    """Draw the figures from the records and add them to the site, and the log of trials as a page."""
     drawn.update(figures(RESULTS, tempfile.mkdtemp(prefix="kofn-figures-")))
     for name, path in drawn.items():
         files.append(File.generated(config, f"results/{name}.svg", abs_src_path=str(path)))
+    files.append(File.generated(config, "results/trials.md", abs_src_path=str(RESULTS.parent / "trials.md")))
     return files
 
 
