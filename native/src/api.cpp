@@ -7,6 +7,7 @@
 
 #include "class_counts.h"
 #include "interval.h"
+#include "large_bag.h"
 #include "law.h"
 #include "levels.h"
 #include "parallel.h"
@@ -71,13 +72,13 @@ void weigh(const Input& bags, double weight, const void* value, void* total, voi
     for (int64_t i = 0, m = slope ? bags.start(bags.b) : 0; i < m; ++i) out[i] *= by;
 }
 
-template <class Solver, class Call>
-int solve(const Call& call, double nanoseconds, int level, int threads) noexcept {
+// Calls work(kernels) with those of this level.
+template <class Work>
+int with_kernels(int level, Work work) noexcept {
     const kofn::Kernels* kernels = kofn::kernels_of(level);
     if (!kernels) return KOFN_NO_SUCH_LEVEL;
-    if (call.input.b == 0) return KOFN_OK;
     try {
-        kofn::for_all_bags<Solver>(*kernels, call, nanoseconds, threads);
+        work(*kernels);
         return KOFN_OK;
     } catch (const std::bad_alloc&) {
         return KOFN_NO_MEMORY;
@@ -86,14 +87,25 @@ int solve(const Call& call, double nanoseconds, int level, int threads) noexcept
     }
 }
 
+template <class Solver, class Call>
+int solve(const Call& call, double nanoseconds, int level, int threads) noexcept {
+    return with_kernels(level, [&](const kofn::Kernels& kernels) {
+        kofn::for_all_bags<Solver>(kernels, call, nanoseconds, threads, INT64_MAX);
+    });
+}
+
 }  // namespace
 
 int kofn_interval(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* low,
                   const int64_t* high, void* value, void* slope, double* posterior, int level, int threads) {
     const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
     if (!sound(input, dtype) || (b > 0 && (!low || !value)) || threads < 1) return KOFN_BAD_ARGUMENT;
-    const kofn::IntervalCall call{input, low, high, value, slope, posterior};
-    return solve<kofn::IntervalSolver>(call, interval_work(input), level, threads);
+    const kofn::IntervalCall call{input, low, high, value, {slope, posterior}};
+    return with_kernels(level, [&](const kofn::Kernels& kernels) {
+        kofn::for_all_bags<kofn::IntervalSolver>(kernels, call, interval_work(input), threads, kofn::largest_in_run);
+        for (int64_t j = 0; j < b; ++j)
+            if (input.size(j) > kofn::largest_in_run) kofn::LargeBag(kernels, call, j, threads).solve();
+    });
 }
 
 int kofn_log_likelihood(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* low,

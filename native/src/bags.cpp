@@ -4,7 +4,7 @@
 
 namespace kofn {
 
-void Undecided::take(const Kernels& kernels, const Input& input, int64_t first, int64_t last) {
+void Undecided::gather(const Kernels& kernels, const Input& input, int64_t first, int64_t last) {
     first_ = first;
     last_ = last;
     source_.clear();
@@ -21,9 +21,12 @@ void Undecided::take(const Kernels& kernels, const Input& input, int64_t first, 
     start_.resize(static_cast<std::size_t>(last - first + 1));
     for (int64_t j = first; j <= last; ++j) start_[j - first] = input.start(j) - begin;
     if (!finite) compact(z_, input);
+}
+
+void Undecided::find_probabilities(const Kernels& kernels) {
     p_ = probabilities_.reserve(2 * instances());
     q_ = p_ + instances();
-    kernels.sigmoid(z_, instances(), p_, q_);
+    kernels.sigmoid(z_, instances(), 0.0, p_, q_);
 }
 
 void Undecided::compact(const double* logits, const Input& input) {

@@ -18,6 +18,12 @@ struct Input {
 
     int64_t start(int64_t j) const { return offsets ? offsets[j] : j * n; }
     int64_t size(int64_t j) const { return start(j + 1) - start(j); }
+
+    // Some instances as a bag of their own.
+    Input part(int64_t from, int64_t number) const {
+        const char* bytes = static_cast<const char*>(logits);
+        return {wide, bytes + from * static_cast<int64_t>(wide ? sizeof(double) : sizeof(float)), nullptr, number, 1};
+    }
 };
 
 // The undecided instances of one bag: z finite, p = sigmoid(z), q = sigmoid(-z).
@@ -29,7 +35,13 @@ struct Bag {
 // The undecided instances of a run of bags.
 class Undecided {
 public:
-    void take(const Kernels& kernels, const Input& input, int64_t first, int64_t last);
+    void take(const Kernels& kernels, const Input& input, int64_t first, int64_t last) {
+        gather(kernels, input, first, last);
+        find_probabilities(kernels);
+    }
+    // The same in two steps: the logits, then what the sigmoid makes of them.
+    void gather(const Kernels& kernels, const Input& input, int64_t first, int64_t last);
+    void find_probabilities(const Kernels& kernels);
 
     int64_t bags() const { return last_ - first_; }
     int64_t instances() const { return start_.back(); }

@@ -41,38 +41,72 @@ void leaning_weights(double tilt, int64_t anchor, int64_t first, int64_t number,
 
 }  // namespace
 
+void IntervalCall::put_value(int64_t j, double log_value) const {
+    const double at_most_zero = log_value > 0.0 ? 0.0 : log_value;  // rounding only; keeps a NaN
+    if (input.wide)
+        static_cast<double*>(value)[j] = at_most_zero;
+    else
+        static_cast<float*>(value)[j] = static_cast<float>(at_most_zero);
+}
+
+Case case_of(Wanted wanted, int64_t size, bool broken) {
+    if (broken) return Case::broken;
+    if (wanted.low > std::min(wanted.high, size) || wanted.high < 0) return Case::impossible;
+    if (wanted.low <= 0 && wanted.high >= size) return Case::anything;
+    if (wanted.high == 0) return Case::none;
+    return wanted.low == size ? Case::all : Case::open;
+}
+
+Sight::Sight(const Tilted& view, Wanted wanted)
+    : tilt(view.tilt), reach(radius(view.moments.variance, wanted.low == wanted.high ? 1.0 : negligible)),
+      first(wanted.low), anchor(view.tilt > 0.0 ? wanted.low : wanted.high) {
+    int64_t last = wanted.high;
+    if (first < last) {
+        first = std::max(first, static_cast<int64_t>(std::ceil(view.moments.mean - reach)));
+        last = std::min(last, static_cast<int64_t>(std::floor(view.moments.mean + reach)));
+    }
+    number = last - first + 1;
+}
+
+double Sight::weigh(const Kernels& kernels, const Spectrum& spectrum, double* weights) const {
+    double* probs = weights + number;
+    kernels.inverse(spectrum, first, number, probs);
+    leaning_weights(tilt, anchor, first, number, 1, weights);
+    double total = 0.0;
+    for (int64_t k = 0; k < number; ++k) total += probs[k] * weights[k];
+    for (int64_t k = 0; k < number; ++k) weights[k] /= total;
+    return total;
+}
+
 void IntervalSolver::run(int64_t first, int64_t last) {
     first_ = first;
     bags_.take(kernels_, call_.input, first, last);
-    if (instances_wanted()) posterior_.reserve(bags_.instances());
+    if (call_.results.any()) posterior_.reserve(bags_.instances());
     totals_.resize(static_cast<std::size_t>(last - first));
     tilts_.assign(static_cast<std::size_t>(last - first), 0.0);
     terms_.assign(static_cast<std::size_t>(last - first), 0.0);
     groups_.clear(last - first);
     for (int64_t j = 0; j < bags_.bags(); ++j) {
-        const Wanted w = wanted(j);
-        if (closed_form(j, w)) continue;
         const Bag bag = bags_.bag(j);
-        const int64_t low = std::max<int64_t>(w.low, 0), high = std::min(w.high, bag.size);
-        if (suits_recursion(bag.size, low, high))
+        const Wanted w = call_.wanted(first + j, bags_.ones(j));
+        const Case which = case_of(w, bag.size, bags_.broken(j));
+        const auto [low, high] = w.possible(bag.size);
+        if (which != Case::open)
+            closed_form(j, which);
+        else if (suits_recursion(bag.size, low, high))
             groups_.add(j, bag.p, bag.q, bag.size, low, high);
         else
             large_bag(j, {low, high});
     }
     small_bags();
     write_values();
-    if (instances_wanted()) write_instances();
+    if (call_.results.any())
+        write_instances(kernels_, call_.input, first, last, bags_, posterior_.data(), call_.results);
 }
 
 void IntervalSolver::write_values() {
     kernels_.log(totals_.data(), bags_.bags());
-    for (int64_t j = 0; j < bags_.bags(); ++j) {
-        const double sum = totals_[j] + terms_[j], value = sum > 0.0 ? 0.0 : sum;  // rounding only; keeps a NaN
-        if (call_.input.wide)
-            static_cast<double*>(call_.value)[first_ + j] = value;
-        else
-            static_cast<float*>(call_.value)[first_ + j] = static_cast<float>(value);
-    }
+    for (int64_t j = 0; j < bags_.bags(); ++j) call_.put_value(first_ + j, totals_[j] + terms_[j]);
 }
 
 // log P is known: it is all in the term that is added to a logarithm of one.
@@ -94,27 +128,18 @@ void IntervalSolver::alike(int64_t j, const Bag& bag, bool none) {
         known(j, kernels_.log_sigmoid(bag.z, bag.size, none ? -1.0 : 1.0));
 }
 
-// Bags that need no distribution: the interval allows nothing or everything, or leaves no label open.
-bool IntervalSolver::closed_form(int64_t j, Wanted w) {
+void IntervalSolver::closed_form(int64_t j, Case which) {
     const Bag bag = bags_.bag(j);
-    const bool impossible = w.low > std::min(w.high, bag.size) || w.high < 0;
-    const bool mute = impossible || (w.low <= 0 && w.high >= bag.size);
-    const bool none = w.high == 0, all = w.low == bag.size;
-    if (!(bags_.broken(j) || mute || none || all)) return false;
-    if (bags_.broken(j))
-        known(j, not_a_number);
-    else if (mute)
-        known(j, impossible ? -infinity : 0.0);
+    if (which == Case::none || which == Case::all)
+        alike(j, bag, which == Case::none);
     else
-        alike(j, bag, none);
-    if (instances_wanted()) {
-        double* out = posterior_.data() + bags_.start(j);
-        if (mute)
-            std::copy_n(bag.p, bag.size, out);
-        else
-            std::fill_n(out, bag.size, none ? 0.0 : 1.0);
-    }
-    return true;
+        known(j, which == Case::broken ? not_a_number : which == Case::impossible ? -infinity : 0.0);
+    if (!call_.results.any()) return;
+    double* out = posterior_.data() + bags_.start(j);
+    if (which == Case::none || which == Case::all)
+        std::fill_n(out, bag.size, which == Case::none ? 0.0 : 1.0);
+    else
+        std::copy_n(bag.p, bag.size, out);
 }
 
 // First without a tilt; then, tilted, those whose interval proves too unlikely for that.
@@ -134,9 +159,9 @@ void IntervalSolver::small_bags() {
             totals_[member.bag] = total;
             const double scale = total > safe_total ? 1.0 / total : 0.0;
             for (int64_t k = 0; k < counts; ++k) weights[at + k * lanes] *= scale;
-            if (instances_wanted()) out[l] = posterior_.data() + bags_.start(member.bag);
+            if (call_.results.any()) out[l] = posterior_.data() + bags_.start(member.bag);
         }
-        if (!instances_wanted()) return;
+        if (!call_.results.any()) return;
         groups_.pull(group, weights, out);
     };
     again_.clear();
@@ -149,13 +174,11 @@ void IntervalSolver::small_bags() {
     for (const int64_t j : again_) {
         const Bag bag = bags_.bag(j);
         const Wanted w = wanted(j);
-        const int64_t low = std::max<int64_t>(w.low, 0), high = std::min(w.high, bag.size);
         const Tilted plain = untilted(kernels_, bag);
-        const double target = std::clamp(plain.moments.mean, static_cast<double>(low), static_cast<double>(high));
-        const Tilted view = solve_tilt(kernels_, bag, target, plain, scratch, scratch + bag.size);
+        const Tilted view = solve_tilt(kernels_, bag, w.nearest(plain.moments.mean), plain, scratch, scratch + bag.size);
         tilts_[j] = view.tilt;
-        terms_[j] = view.back(view.tilt > 0.0 ? low : high);
-        groups_.add(j, view.p, view.q, bag.size, low, high);
+        terms_[j] = view.back(view.tilt > 0.0 ? w.low : w.high);
+        groups_.add(j, view.p, view.q, bag.size, w.low, w.high);
         scratch += 2 * bag.size;
     }
     groups_.run(visit);
@@ -165,68 +188,18 @@ void IntervalSolver::large_bag(int64_t j, Wanted w) {
     const Bag bag = bags_.bag(j);
     const Tilted plain = untilted(kernels_, bag);
     double* scratch = tilted_.reserve(2 * bag.size);
-    const double target = std::clamp(plain.moments.mean, static_cast<double>(w.low), static_cast<double>(w.high));
-    const Tilted view = solve_tilt(kernels_, bag, target, plain, scratch, scratch + bag.size);
-    // One count is within a standard deviation of the mean; of an interval all is shown that is not negligible.
-    const double mean = view.moments.mean;
-    const double reach = radius(view.moments.variance, w.low == w.high ? 1.0 : negligible);
-    int64_t first = w.low, last = w.high;
-    if (first < last) {
-        first = std::max(first, static_cast<int64_t>(std::ceil(mean - reach)));
-        last = std::min(last, static_cast<int64_t>(std::floor(mean + reach)));
-    }
-    const int64_t number = last - first + 1, anchor = view.tilt > 0.0 ? w.low : w.high;
+    const Tilted view = solve_tilt(kernels_, bag, w.nearest(plain.moments.mean), plain, scratch, scratch + bag.size);
+    const Sight sight(view, w);
     Spectrum spectrum;
-    look(kernels_, view, bag.size, reach, spectrum);
-    double* probs = weights_.reserve(2 * number);
-    double* weights = probs + number;
-    kernels_.inverse(spectrum, first, number, probs);
-    leaning_weights(view.tilt, anchor, first, number, 1, weights);
-    double total = 0.0;
-    for (int64_t k = 0; k < number; ++k) total += probs[k] * weights[k];
-    totals_[j] = total;
-    terms_[j] = view.back(anchor);
-    if (!instances_wanted()) return;
-    for (int64_t k = 0; k < number; ++k) weights[k] /= total;
+    look(kernels_, view, bag.size, sight.reach, spectrum);
+    double* weights = weights_.reserve(2 * sight.number);
+    totals_[j] = sight.weigh(kernels_, spectrum, weights);
+    terms_[j] = view.back(sight.anchor);
+    if (!call_.results.any()) return;
+    const Sides sides = kernels_.make_sides(spectrum, sight.first, sight.number, weights);
     double* out = posterior_.data() + bags_.start(j);
     std::fill_n(out, bag.size, 0.0);
-    kernels_.pull(view.p, view.q, bag.size, view.moments.widest, spectrum, first, number, weights, out);
-}
-
-// From the undecided instances of this run to the caller's arrays.
-void IntervalSolver::write_instances() {
-    if (!bags_.complete()) return write_incomplete();
-    const int64_t begin = call_.input.start(first_), number = bags_.instances();
-    const double* posterior = posterior_.data();
-    if (call_.posterior) kernels_.clamp(posterior, number, call_.posterior + begin);
-    if (call_.slope && call_.input.wide)
-        kernels_.slope(posterior, bags_.p(), number, static_cast<double*>(call_.slope) + begin);
-    else if (call_.slope)
-        kernels_.slope_narrow(posterior, bags_.p(), number, static_cast<float*>(call_.slope) + begin);
-}
-
-void IntervalSolver::write_incomplete() {
-    const Input& input = call_.input;
-    const auto write = [&](int64_t at, double posterior, double slope) {
-        if (call_.posterior) call_.posterior[at] = posterior;
-        if (call_.slope && input.wide) static_cast<double*>(call_.slope)[at] = slope;
-        if (call_.slope && !input.wide) static_cast<float*>(call_.slope)[at] = static_cast<float>(slope);
-    };
-    const auto infinite = [&](int64_t at) {
-        return input.wide ? static_cast<const double*>(input.logits)[at]
-                          : static_cast<double>(static_cast<const float*>(input.logits)[at]);
-    };
-    const int64_t begin = input.start(first_);
-    double* posterior = posterior_.data();
-    kernels_.clamp(posterior, bags_.instances(), posterior);
-    for (int64_t j = 0; j < bags_.bags(); ++j) {
-        const int64_t from = input.start(first_ + j), to = input.start(first_ + j + 1);
-        const double blank = bags_.broken(j) ? not_a_number : 0.0;
-        for (int64_t at = from; at < to; ++at) write(at, infinite(at) > 0 ? 1.0 + blank : blank, blank);
-        if (bags_.broken(j)) continue;
-        for (int64_t i = bags_.start(j); i < bags_.start(j + 1); ++i)
-            write(begin + bags_.source(i), posterior[i], posterior[i] - bags_.p()[i]);
-    }
+    kernels_.pull(view.p, view.q, bag.size, view.moments.widest, spectrum, sides, out);
 }
 
 }  // namespace kofn

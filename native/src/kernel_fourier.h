@@ -9,6 +9,7 @@
 
 namespace {
 
+using kofn::Sides;
 using kofn::Spectrum;
 
 // Four instances make a factor c_0 + .. + c_4 e^{4iu}. Times e^{-2iu} it is
@@ -71,13 +72,9 @@ void multiply(const Factors& factors, int64_t number, int64_t m, Spectrum& spect
     }
 }
 
-void characteristic(const double* p, const double* q, int64_t n, Spectrum& spectrum) {
-    constexpr int64_t block = 4 * Factors::capacity;
-    const double points = static_cast<double>(spectrum.points);
-    const int64_t vectors = (spectrum.used + lanes - 1) / lanes;
-    for (int64_t g = 0; g < vectors; ++g) {
-        const int64_t m = g * lanes;
-        const Turn half = turn(counting() + static_cast<double>(m), 2.0 * points);
+void frequencies(Spectrum& spectrum) {
+    for (int64_t m = 0; m < spectrum.used; m += lanes) {
+        const Turn half = turn(counting() + static_cast<double>(m), 2.0 * static_cast<double>(spectrum.points));
         const Lanes c2 = half.cosine * half.cosine, s2 = half.sine * half.sine;
         store(spectrum.cosine + m, c2 - s2);
         store(spectrum.sine + m, 2.0 * half.sine * half.cosine);
@@ -86,7 +83,12 @@ void characteristic(const double* p, const double* q, int64_t n, Spectrum& spect
         store(spectrum.re + m, splat(1.0));
         store(spectrum.im + m, Lanes{});
     }
-    int64_t total = 0;
+    spectrum.centre = 0;
+}
+
+void characteristic(const double* p, const double* q, int64_t n, Spectrum& spectrum) {
+    constexpr int64_t block = 4 * Factors::capacity;
+    const int64_t vectors = (spectrum.used + lanes - 1) / lanes;
     for (int64_t start = 0; start < n; start += block) {
         const int64_t left = n - start < block ? n - start : block;
         const int64_t number = (left + 4 * lanes - 1) / (4 * lanes) * lanes;
@@ -96,12 +98,14 @@ void characteristic(const double* p, const double* q, int64_t n, Spectrum& spect
         for (; g + 3 <= vectors; g += 3) multiply<3>(factors, number, g * lanes, spectrum);
         if (vectors - g == 2) multiply<2>(factors, number, g * lanes, spectrum);
         if (vectors - g == 1) multiply<1>(factors, number, g * lanes, spectrum);
-        total += number;
+        spectrum.centre += 2 * number;
     }
-    spectrum.centre = 2 * total;
+}
+
+void complete(Spectrum& spectrum) {
     // phi(0) is one. What rounding made of it, n times the same error when all logits are equal, is in all of phi.
-    const double scale = 1.0 / (points * spectrum.re[0]);
-    for (int64_t m = 0; m < vectors * lanes; ++m) {
+    const double scale = 1.0 / (static_cast<double>(spectrum.points) * spectrum.re[0]);
+    for (int64_t m = 0; m < (spectrum.used + lanes - 1) / lanes * lanes; ++m) {
         const double weight = m >= spectrum.used ? 0.0 : m == 0 ? scale : 2.0 * scale;
         spectrum.re[m] *= weight;
         spectrum.im[m] *= weight;
@@ -148,10 +152,6 @@ void inverse(const Spectrum& spectrum, int64_t first, int64_t number, double* ou
 //     r = p e^{iu} / w = (p q e^{iu} + p^2) / |w|^2,
 //
 // so each instance needs two real sums over the frequencies, of Re(f e^{iu}) / |w|^2 and Re(f) / |w|^2.
-struct Sides {
-    alignas(64) double first[Spectrum::capacity], second[Spectrum::capacity];
-};
-
 Sides make_sides(const Spectrum& spectrum, int64_t first, int64_t number, const double* weights) {
     alignas(64) double re[Spectrum::capacity] = {}, im[Spectrum::capacity] = {};
     waves(
@@ -238,9 +238,8 @@ void pull_by_series(const double* p, const double* q, int64_t n, const Spectrum&
     }
 }
 
-void pull(const double* p, const double* q, int64_t n, double widest, const Spectrum& spectrum, int64_t first,
-          int64_t number, const double* weights, double* out) {
-    const Sides sides = make_sides(spectrum, first, number, weights);
+void pull(const double* p, const double* q, int64_t n, double widest, const Spectrum& spectrum, const Sides& sides,
+          double* out) {
     // Terms until the ratio's power is below 2^-57; a frequency costs about two and a half terms of the series.
     const double middle = 2.0 * widest, reach = middle * spectrum.sine_half2[spectrum.used - 1];
     const double ratio = reach / (1.0 - reach);

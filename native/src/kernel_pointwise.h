@@ -40,14 +40,15 @@ inline Odds odds(Lanes x) {
     return {e, larger, positive ? larger : smaller, positive ? smaller : larger};
 }
 
-void sigmoid(const double* z, int64_t n, double* p, double* q) {
+// Of z + t.
+void sigmoid(const double* z, int64_t n, double t, double* p, double* q) {
     int64_t i = 0;
     for (; i + lanes <= n; i += lanes) {
-        const Odds o = odds(load(z + i));
+        const Odds o = odds(load(z + i) + t);
         store(p + i, o.p);
         store(q + i, o.q);
     }
-    const Odds o = odds(load_some(z + i, n - i, 0.0));
+    const Odds o = odds(load_some(z + i, n - i, 0.0) + t);
     store_some(p + i, n - i, o.p);
     store_some(q + i, n - i, o.q);
 }

@@ -17,7 +17,7 @@ namespace kofn {
 extern const Kernels KOFN_TABLE;
 const Kernels KOFN_TABLE = {
     lanes,   widen, finite, sigmoid, log_all, exp_all, log_sigmoid, sum_abs, range, moments, tilt,
-    clamp, slope, slope_narrow, recursion_forward, recursion_backward, characteristic, inverse, pull,
+    clamp, slope, slope_narrow, recursion_forward, recursion_backward, frequencies, characteristic, complete, inverse, make_sides, pull,
     lean, straighten, convolve, make_roots, square, shift_logs, shift_means,
     class_table_one, class_table_many, class_fourier,
 };

@@ -53,6 +53,11 @@ struct Spectrum {
     alignas(64) double re[capacity], im[capacity];   // phi(u) e^{-i u centre}, with the weights of the inverse
 };
 
+// What a pull takes from the frequencies (kernel_fourier.h).
+struct Sides {
+    alignas(64) double first[Spectrum::capacity], second[Spectrum::capacity];
+};
+
 // Which table of class counts (kernel_class_table.h). Class 0 has no digit.
 struct ClassTable {
     int64_t size, classes, states;
@@ -87,7 +92,7 @@ struct Kernels {
     // kernel_pointwise.h
     bool (*widen)(const float* x, int64_t n, double* out);   // to float64; returns whether all are finite
     bool (*finite)(const double* x, int64_t n);
-    void (*sigmoid)(const double* z, int64_t n, double* p, double* q);
+    void (*sigmoid)(const double* z, int64_t n, double t, double* p, double* q);  // of z + t
     void (*log)(double* x, int64_t n);                       // in place, of positive normal numbers
     void (*exp)(double* x, int64_t n);                       // in place, of numbers that are not positive
     double (*log_sigmoid)(const double* z, int64_t n, double sign);  // sum log sigmoid(sign z)
@@ -105,13 +110,18 @@ struct Kernels {
     // then, for weights in the same layout, sum_s weights_s P(y_i = 1, S = s) of each lane's instances.
     void (*recursion_backward)(const Group& group, const double* weights, double* const* out);
 
-    // kernel_fourier.h: fill in everything but points and used;
+    // kernel_fourier.h: the frequencies of a spectrum with points and used, for no instances yet;
+    void (*frequencies)(Spectrum& spectrum);
+    // some instances more;
     void (*characteristic)(const double* p, const double* q, int64_t n, Spectrum& spectrum);
+    // after the last of them, the weights of the inverse;
+    void (*complete)(Spectrum& spectrum);
     // P(S = first + k), k < number;
     void (*inverse)(const Spectrum& spectrum, int64_t first, int64_t number, double* out);
-    // out_i += sum_k weights_k P(y_i = 1, S = first + k), with widest = max p q.
-    void (*pull)(const double* p, const double* q, int64_t n, double widest, const Spectrum& spectrum, int64_t first,
-                 int64_t number, const double* weights, double* out);
+    // out_i += sum_k weights_k P(y_i = 1, S = first + k), with widest = max p q over the bag, in two steps.
+    Sides (*make_sides)(const Spectrum& spectrum, int64_t first, int64_t number, const double* weights);
+    void (*pull)(const double* p, const double* q, int64_t n, double widest, const Spectrum& spectrum, const Sides& sides,
+                 double* out);
 
     // kernel_convolution.h: a slice of log-probabilities under a tilt, the way back, and products of slices.
     Mass (*lean)(const double* logs, int64_t n, double base, double tilt, double from, double peak, double* out);

@@ -165,7 +165,8 @@ void LawGradientSolver::windows(int64_t j, const double* tilts) {
         kernels_.inverse(spectrum, first, number, ratios);
         for (int64_t k = 0; k < number; ++k) ratios[k] = ratios[k] > 0.0 ? w[first + k] / ratios[k] : 0.0;
         double* out = gradient_.data() + bags_.start(j);
-        kernels_.pull(view.p, view.q, bag.size, view.moments.widest, spectrum, first, number, ratios, out);
+        const Sides sides = kernels_.make_sides(spectrum, first, number, ratios);
+        kernels_.pull(view.p, view.q, bag.size, view.moments.widest, spectrum, sides, out);
     }
 }
 

@@ -14,12 +14,12 @@ constexpr int restart_step = 8;
 //
 // There, s instances have p >= 1/2 and the others p <= 1/2, so |mean - s| <= sum min(p, q) <= 2 variance: Newton sees a
 // slope, even when logits in the thousands make the mean a staircase everywhere else.
-double between_order_statistics(const Bag& bag, double target) {
-    std::vector<double> z(bag.z, bag.z + bag.size);
-    const auto rank = std::clamp<int64_t>(std::llround(target), 1, std::max<int64_t>(1, bag.size - 1));
+double between_order_statistics(std::vector<double> z, double target) {
+    const auto size = static_cast<int64_t>(z.size());
+    const auto rank = std::clamp<int64_t>(std::llround(target), 1, std::max<int64_t>(1, size - 1));
     const auto above = z.begin() + (rank - 1);
     std::nth_element(z.begin(), above, z.end(), [](double a, double b) { return a > b; });
-    const double below = rank < bag.size ? *std::max_element(above + 1, z.end()) : *above;
+    const double below = rank < size ? *std::max_element(above + 1, z.end()) : *above;
     return -(*above / 2 + below / 2);
 }
 
@@ -27,6 +27,21 @@ bool near_enough(const Moments& moments, double target) {
     const double gap = moments.mean - target;
     return gap * gap <= moments.variance + 1e-18;  // the 1e-18 lets saturated bags, of variance 0, pass
 }
+
+// A bag in one piece, and room for its tilted probabilities.
+class Whole final : public Tiltable {
+public:
+    Whole(const Kernels& kernels, const Bag& bag, double* p, double* q) : kernels_(kernels), bag_(bag), p_(p), q_(q) {}
+    int64_t size() const override { return bag_.size; }
+    Range range() override { return kernels_.range(bag_.z, bag_.size); }
+    Tilted at(double tilt) override { return tilted(kernels_, bag_, tilt, p_, q_); }
+    std::vector<double> logits() override { return {bag_.z, bag_.z + bag_.size}; }
+
+private:
+    const Kernels& kernels_;
+    const Bag& bag_;
+    double *p_, *q_;
+};
 
 }  // namespace
 
@@ -39,21 +54,26 @@ Tilted tilted(const Kernels& kernels, const Bag& bag, double tilt, double* p, do
 }
 
 Tilted solve_tilt(const Kernels& kernels, const Bag& bag, double target, const Tilted& start, double* p, double* q) {
+    Whole whole(kernels, bag, p, q);
+    return solve_tilt(whole, target, start);
+}
+
+Tilted solve_tilt(Tiltable& bag, double target, const Tilted& start) {
     // Half a count inside [0, size] stands for the ends, whose tilt is infinite.
-    const double size = static_cast<double>(bag.size);
+    const double size = static_cast<double>(bag.size());
     target = std::clamp(target, 0.5, size - 0.5);
     if (near_enough(start.moments, target)) return start;
     // All logits equal to c would give t = log_odds - c exactly, hence the bracket from the extreme logits.
     const double log_odds = std::log(target / (size - target));
-    const Range range = kernels.range(bag.z, bag.size);
+    const Range range = bag.range();
     double low = log_odds - range.high, high = log_odds - range.low;
     Tilted at = start;
-    if (!(low < at.tilt && at.tilt < high)) at = tilted(kernels, bag, low / 2 + high / 2, p, q);
+    if (!(low < at.tilt && at.tilt < high)) at = bag.at(low / 2 + high / 2);
     for (int step = 0; step < max_steps && low < high && !near_enough(at.moments, target); ++step) {
         (at.moments.mean > target ? high : low) = at.tilt;
         double proposal;
         if (step == restart_step) {
-            proposal = between_order_statistics(bag, target);
+            proposal = between_order_statistics(bag.logits(), target);
         } else {
             // Newton on the log-odds of the mean rather than on the mean: exact at once for equal logits.
             const double mean = at.moments.mean, room = mean * (size - mean);
@@ -61,7 +81,7 @@ Tilted solve_tilt(const Kernels& kernels, const Bag& bag, double target, const T
             proposal = at.tilt + miss * room / (size * at.moments.variance);
         }
         if (!(low < proposal && proposal < high)) proposal = low / 2 + high / 2;
-        at = tilted(kernels, bag, proposal, p, q);
+        at = bag.at(proposal);
     }
     return at;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cmath>
+#include <vector>
 
 #include "bags.h"
 #include "kernels.h"
@@ -41,12 +42,26 @@ Tilted untilted(const Kernels& kernels, const Bag& bag);
 // The bag under a given tilt, written to p and q.
 Tilted tilted(const Kernels& kernels, const Bag& bag, double tilt, double* p, double* q);
 
-// A tilt under which |mean - target| is at most one standard deviation, found from `start`. p and q are for the result,
-// which may also be `start` itself.
+// What the search for a tilt asks of a bag, whether that lies in one piece or in many.
+class Tiltable {
+public:
+    virtual int64_t size() const = 0;
+    virtual Range range() = 0;
+    virtual Tilted at(double tilt) = 0;
+    virtual std::vector<double> logits() = 0;
+
+protected:
+    ~Tiltable() = default;
+};
+
+// A tilt under which |mean - target| is at most one standard deviation, found from `start`, which may be the result.
 //
 // One standard deviation is near enough: if all the mass lay below s, S = (s - 1) - S' with S' a count of mean m and
 // variance v < m, so (s - E S)^2 = (1 + m)^2 >= 4 m > 4 v. A count within one standard deviation of the mean is
 // therefore never out of reach; its tilted probability is comparable to the largest one.
+Tilted solve_tilt(Tiltable& bag, double target, const Tilted& start);
+
+// The same for a bag in one piece. p and q are for the result.
 Tilted solve_tilt(const Kernels& kernels, const Bag& bag, double target, const Tilted& start, double* p, double* q);
 
 }  // namespace kofn
