@@ -9,7 +9,8 @@
  *        certain negative or an instance that is not there; a NaN makes the answers of its bag NaN.
  * dtype  of `logits`, and of what an interval gives back: KOFN_FLOAT32 or KOFN_FLOAT64. All work is done in float64.
  * level  0: the best instruction set of this machine; otherwise one bit of kofn_levels().
- * threads  1: serial. More: that many threads share the bags, if there is work for more than about 2 ms.
+ * threads  1: serial. More: that many threads share the bags, if there is work for more than about 2 ms, and kofn_interval
+ *          the instances of a bag of more than 131,072. How many there are changes no digit of any answer.
  */
 #ifndef KOFN_H
 #define KOFN_H
