@@ -104,10 +104,10 @@ def test_bags_that_need_no_distribution(dtype: torch.dtype) -> None:
     every, slope = kofn.CountDistribution(x).log_prob_and_slope(N)
     torch.testing.assert_close(every, torch.nn.functional.logsigmoid(x.double()).sum().to(dtype))
     torch.testing.assert_close(slope, (1 - p).to(dtype))
-    for low, high, value in ((-5, -1, -INF), (N + 1, N + 7, -INF), (0, N, 0.0), (-1, N + 3, 0.0)):
+    for low, high, log_p in ((-5, -1, -INF), (N + 1, N + 7, -INF), (0, N, 0.0), (-1, N + 3, 0.0)):
         y = x.clone().requires_grad_()
         found = kofn.log_count_between(y, low, high)
-        assert found.item() == value
+        assert found.item() == log_p
         assert not torch.autograd.grad(found, y)[0].any()
     decided = torch.full((N,), INF, dtype=dtype)
     decided[1_000:] = -INF
@@ -149,6 +149,7 @@ def test_logits_so_far_apart_that_the_tilt_is_between_order_statistics(two_threa
     x = torch.linspace(-1e7, 1e7, N, dtype=torch.float64)
     count = N // 3
     value, slope = kofn.CountDistribution(x).log_prob_and_slope(count)
-    assert value.item() == pytest.approx(x[N - count :].clamp(max=0).sum().item() - x[: N - count].clamp(min=0).sum().item())
+    expected = x[N - count :].clamp(max=0).sum() - x[: N - count].clamp(min=0).sum()
+    assert value.item() == pytest.approx(expected.item())
     posterior = slope + torch.sigmoid(x)
     assert posterior.sum().item() == pytest.approx(count, abs=1e-6)
