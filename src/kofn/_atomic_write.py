@@ -44,9 +44,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))
     mode = _mode(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(target.parent)
-    part = target.with_name(f".kofn-{_machine()}-{os.getpid()}-{uuid4().hex[:8]}.{Path(path).name[-40:]}")
+    part = part_beside(target, Path(path).name)
     try:
         part.touch(exist_ok=False)
         if mode is not None:  # from the start: what was private must not be open to others while it is written
@@ -65,6 +63,16 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
             part.unlink()
     with suppress(OSError):  # Windows opens no folder, some disks sync none, and the new file stands
         _sync(target.parent, os.O_RDONLY)
+
+
+def part_beside(target: Path, name: str) -> Path:
+    """The hidden name, ending in `name`, of a file that this process may make beside `target`; the folder is made.
+
+    What processes that have ended did not finish in the folder is removed.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(target.parent)
+    return target.with_name(f".kofn-{_machine()}-{os.getpid()}-{uuid4().hex[:8]}.{name[-40:]}")
 
 
 _LEFTOVER = re.compile(r"\.kofn-([0-9a-f]{8})-([0-9]+)-[0-9a-f]{8}\..*", re.DOTALL)

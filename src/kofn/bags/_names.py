@@ -20,6 +20,9 @@ def numbered(ids: Any, name: str) -> tuple[np.ndarray[Any, np.dtype[np.int64]], 
     """
     array = _as_array(ids, name)
     _require_names(array, name)
+    if array.dtype.kind in "biu" and bool((array[1:] >= array[:-1]).all()):  # nothing need be sorted
+        starts = np.append(True, array[1:] != array[:-1])[: len(array)]
+        return starts.cumsum() - 1, array[starts].tolist()
     if array.dtype != object:
         names, first, inverse = np.unique(array, return_index=True, return_inverse=True)
         order = np.argsort(first)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kofn._mapped import blocks, release
 from kofn.bags import Bags
 from kofn.learners import BagObjective, PooledObjective, Problem, PUProblem
 from kofn.learners._design import Design
 
 MOST = 20_000  # bags or rows that it is fitted to: it is to take a second
+ROWS = 1 << 18  # whose features are made at a time
 Floats = NDArray[np.float64]
 
 
@@ -139,11 +141,24 @@ def _kind(problem: Problem) -> str:
 
 
 def _means(design: Design, instances: NDArray[np.float32], bags: Bags | None) -> Floats:
-    x = design(instances)
+    """Means over the bags of what the design makes of instances; without bags, that of each."""
+    found = np.empty((len(instances) if bags is None else len(bags), design.width))
     if bags is None:
-        return x.astype(np.float64)
-    means: Floats = bags.mean(x).double().numpy()
-    return means
+        for rows in blocks(instances):
+            found[rows] = design(instances[rows])
+        return found
+    for some in _chunks(bags):
+        index, offsets = bags.gather(some)
+        part = Bags.from_sizes(offsets.diff())
+        found[some.numpy()] = part.mean(design(instances[index.numpy()])).double().numpy()
+        release(instances)
+    return found
+
+
+def _chunks(bags: Bags) -> Iterable[Tensor]:
+    """Bags of about so many rows as are looked at together."""
+    starts = torch.searchsorted(bags.offsets, torch.arange(0, len(bags.index), ROWS)).unique()
+    return torch.arange(len(bags)).tensor_split(starts[1:])
 
 
 def _logistic(x: Floats, y: Any) -> Floats:

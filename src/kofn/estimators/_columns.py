@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kofn._mapped import take
+
 Floats: TypeAlias = NDArray[np.float32]
 MAX_CATEGORIES = 256
 
@@ -189,7 +191,7 @@ class EncodedTable:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> EncodedTable:
-        return EncodedTable(self.values[rows], self.columns)
+        return EncodedTable(take(self.values, rows), self.columns)
 
 
 def has_categories(X: Any) -> bool:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kofn._mapped import blocks
 from kofn.bags import Bags
 
 KEPT = 4096  # hashes: of so many bags or fewer each one is known
-BLOCK = 1 << 22  # values at a time, so that memory stays that of the table
 Hashes = NDArray[np.uint64]
 
 
@@ -92,13 +92,12 @@ def _row_hashes(instances: NDArray[np.float32]) -> Hashes:
     """(n,) sum over the values of a row of their bits times a random odd number, modulo 2^64, mixed."""
     flat = np.ascontiguousarray(instances, dtype=np.float32).reshape(len(instances), -1)
     factors = np.random.default_rng(0).integers(0, 2**64, flat.shape[1], dtype=np.uint64) | np.uint64(1)
-    step = max(BLOCK // max(flat.shape[1], 1), 1)
-    parts = [np.zeros(0, np.uint64)]
-    for at in range(0, len(flat), step):
-        values = flat[at : at + step] + np.float32(0)  # of -0 and 0 one zero
+    found = np.empty(len(flat), np.uint64)
+    for rows in blocks(flat):
+        values = flat[rows] + np.float32(0)  # of -0 and 0 one zero
         values[np.isnan(values)] = np.nan  # of all NaN one
-        parts.append((values.view(np.uint32).astype(np.uint64) * factors).sum(1, dtype=np.uint64))
-    return _mixed(np.concatenate(parts))
+        found[rows] = _mixed((values.view(np.uint32).astype(np.uint64) * factors).sum(1, dtype=np.uint64))
+    return found
 
 
 def _of_bags(rows: Hashes, bags: Bags) -> Hashes:
@@ -115,8 +114,8 @@ def _mixed(hashes: Hashes) -> Hashes:
 
 
 def _digest(rows: Hashes, bags: Bags | None) -> str:
-    found = sha256(rows.tobytes())
+    found = sha256(rows)
     if bags is not None:
-        found.update(bags.index.numpy().tobytes())
-        found.update(bags.offsets.numpy().tobytes())
+        found.update(bags.index.numpy())
+        found.update(bags.offsets.numpy())
     return found.hexdigest()

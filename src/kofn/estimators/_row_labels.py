@@ -34,7 +34,11 @@ def rows_of(y: Any, rows: int, *, name: str = "y") -> Array:
     labels = np.asarray(as_array(y))
     if labels.ndim == 0 or len(labels) != rows:
         raise ValueError(f"`{name}` must have an entry for each of the {rows} rows of X; got shape {labels.shape}.")
-    if any(label is None or label != label for label in labels.ravel().tolist()):
+    if labels.dtype == object:
+        missing = any(label is None or label != label for label in labels.ravel().tolist())
+    else:
+        missing = bool((labels != labels).any())
+    if missing:
         raise ValueError(f"`{name}` must not be NaN or None. Leave out bags without a label.")
     return labels.ravel() if labels.shape == (rows, 1) else labels
 

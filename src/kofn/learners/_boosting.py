@@ -12,9 +12,11 @@ import torch
 from torch import Tensor
 
 from kofn import _require
+from kofn.learners._binning import binned
 from kofn.learners._held_out import HeldOut
 from kofn.learners._learner import Logits, Progress
 from kofn.learners._problem import Problem
+from kofn.learners._problem_parts import mean_loss, parts_of
 from kofn.learners._splits import Split
 from kofn.learners._surrogate import curvature
 
@@ -42,18 +44,15 @@ class Boosting:
         self.params = params | {"objective": "none", "num_class": problem.start.numel()}
         self._over = Event()  # when nobody waits for the folds any more
         self.start: Logits = problem.start.numpy()
-        categorical = sorted(problem.categories) or "auto"
-        self._data = self.lightgbm.Dataset(
-            problem.instances, categorical_feature=categorical, params=params, free_raw_data=False
-        ).construct()
+        self._data = binned(problem.instances, categories=problem.categories, params=params)
         self.can_split = any(self._data.feature_num_bin(i) > 1 for i in range(self._data.num_feature()))
 
     def run(self, rounds: int) -> tuple[str, list[float]]:
         """Boost all bags so many rounds: the trees as text, and the training loss before each round."""
-        rows, part = self.problem.compact()
+        rows, part = self.problem.compact(columns=False)
         booster = self.lightgbm.Booster(self.params, self._part(rows))
         losses: list[float] = []
-        objective = self._objective(part, losses)
+        objective = boosting_gradient(part, losses)
         for number in range(rounds):
             booster.update(fobj=objective)
             _tell(self.progress, "all bags", number, rounds, train_loss=losses[-1])
@@ -86,14 +85,14 @@ class Boosting:
     ) -> HeldOut:
         """Boost a part of the bags until the held-out ones have not been better for `patience` rounds."""
         train, held = (self.problem.take(units) for units in splits[number])
-        (rows, part), (held_rows, judged) = train.compact(), held.compact()
+        (rows, part), (held_rows, judged) = train.compact(columns=False), held.compact()
         booster = self.lightgbm.Booster(self.params, self._part(rows))
         booster.add_valid(self._part(held_rows), "held out")
         losses: list[float] = []
-        objective = self._objective(part)
+        objective, parts = boosting_gradient(part), parts_of(judged)
 
         def held_out_loss(scores: Any, _: Any) -> list[Any]:
-            losses.append(float(judged.mean_loss(torch.from_numpy(scores))))
+            losses.append(float(mean_loss(parts, judged, torch.from_numpy(scores) + judged.start)))
             return []
 
         what = f"fold {number + 1} of {len(splits)}" if len(splits) > 1 else "choosing the number of rounds"
@@ -113,24 +112,36 @@ class Boosting:
 
         return HeldOut(losses, float(held.bag_weights.sum()), held_rows.numpy(), scores)
 
-    def _objective(self, problem: Problem, losses: list[float] | None = None) -> Any:
-        """Gradient and curvature of a problem by the scores of its instances; training losses are added to a list."""
-        weight = problem.row_weights
-
-        def objective(scores: Any, _: Any) -> tuple[Any, Any]:
-            logits = torch.from_numpy(scores)
-            found, slope = problem.losses_and_slope(logits)
-            if losses is not None:
-                losses.append(float(problem.mean(found)))
-            return slope.numpy(), curvature(logits, slope, weight).numpy()
-
-        return objective
-
     def _part(self, rows: Tensor) -> Any:
-        """Some rows of the binned table, which start at the base rate."""
-        part = self._data if len(rows) == len(self.problem.instances) else self._data.subset(rows.numpy())
-        # Constructed first: of a subset that is not, LightGBM forgets the scores without a word.
-        return part.construct().set_init_score(np.full((len(rows), *self.problem.outputs), self.start))
+        """Some rows of the binned table."""
+        return self._data if len(rows) == len(self.problem.instances) else self._data.subset(rows.numpy()).construct()
+
+
+def boosting_gradient(problem: Problem, losses: list[float] | None = None) -> Any:
+    """The objective of a booster: gradient and curvature of a problem's loss by the scores of its rows, float32.
+
+    Scores are what the trees add to the logit that every row starts at. Rows are gone through part by part.
+
+    Args:
+        problem: of the rows of the booster's data set, whose columns are not looked at.
+        losses: the training loss of each call is added to it.
+    """
+    parts = parts_of(problem)
+    shape = (len(problem.instances), *problem.outputs)
+    slopes, bends = (np.empty(shape, np.float32, order="F") for _ in range(2))  # LightGBM takes class after class
+
+    def objective(scores: Any, _: Any) -> tuple[Any, Any]:
+        found = []
+        for rows, part in parts:
+            logits = torch.from_numpy(scores[rows]) + problem.start
+            each, slope = part.losses_and_slope(logits)
+            slopes[rows], bends[rows] = slope, curvature(logits, slope, part.row_weights)
+            found.append(each)
+        if losses is not None:
+            losses.append(float(problem.mean(torch.cat(found))))
+        return slopes, bends
+
+    return objective
 
 
 def _tell(progress: Progress | None, what: str, number: int, rounds: int, **losses: float) -> None:

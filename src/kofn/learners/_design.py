@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kofn._mapped import blocks
+
 Floats = NDArray[np.float32]
 
 
@@ -47,19 +49,30 @@ class Design:
             [[-1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]
         """
         numeric = np.array([c for c in range(instances.shape[1]) if c not in categories], dtype=np.int64)
-        mean, scale = np.zeros(len(numeric)), np.ones(len(numeric))
-        times = np.ones(len(instances)) if weight is None else weight.numpy()
-        gaps = []
-        for place, column in enumerate(numeric):  # one at a time, in float64, so that memory stays that of the table
-            values = instances[:, column].astype(np.float64)
+        times = np.broadcast_to(1.0, len(instances)) if weight is None else weight.numpy()
+        total, mean, squares = np.zeros((3, len(numeric)))  # weights, their mean, and the sum of squares around it
+        gaps = np.zeros(len(numeric), dtype=bool)
+        origin = np.zeros(len(numeric))
+        for rows in blocks(instances):
+            values, each = instances[rows][:, numeric].astype(np.float64), times[rows, None]
             absent = np.isnan(values)
-            if times[absent].any():
-                gaps.append(place)
-            known, each = values[~absent], times[~absent]
-            if each.any():
-                mean[place] = np.average(known, weights=each)
-                scale[place] = np.sqrt(np.average((known - mean[place]) ** 2, weights=each)) or 1.0
-        missing = np.array(gaps, dtype=np.int64)
+            gaps |= (absent & (each > 0)).any(0)
+            if rows.start == 0:  # from a value of its own a column of equal values differs by 0, not by rounding errors
+                origin = np.nan_to_num(values[absent.argmin(0), np.arange(len(numeric))])
+            known = np.where(absent, 0.0, each)
+            values = np.where(absent, 0.0, values - origin)
+            # Of two parts with weights a and b the mean moves by b / (a + b) of the distance d of their means, and the
+            # squares around it grow by d^2 a b / (a + b) (Chan, Golub and LeVeque 1979).
+            part = known.sum(0)
+            part_mean = _ratio((known * values).sum(0), part)
+            share = _ratio(part, total + part)
+            distance = part_mean - mean
+            squares += (known * (values - part_mean) ** 2).sum(0) + distance**2 * total * share
+            mean, total = mean + distance * share, total + part
+        mean = np.where(total > 0, mean + origin, 0.0)
+        scale = np.sqrt(_ratio(squares, total))
+        scale[scale == 0] = 1.0
+        missing = np.flatnonzero(gaps)
         return cls(numeric, mean.astype(np.float32), scale.astype(np.float32), missing, dict(categories))
 
     @property
@@ -101,3 +114,8 @@ class Design:
                 f"the model must have a mean and a scale for each of its {len(numeric)} columns of numbers."
             )
         return cls(numeric, mean, scale, missing, categories)
+
+
+def _ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A quotient of sums, 0 of nothing."""
+    return above / np.where(below > 0, below, 1.0)

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from kofn._mapped import take
 from kofn.bags import Bags
 from kofn.counts import CountDistribution
 from kofn.learners._objectives import CountObjective, Objective, PUObjective
@@ -105,12 +106,15 @@ class Problem:
         """The problem without the instances that an epoch ignores, by logits of positions; here none is ignored."""
         return self
 
-    def compact(self) -> tuple[Tensor, Problem]:
-        """The instances that lie in a bag, and the problem of these alone."""
+    def compact(self, *, columns: bool = True) -> tuple[Tensor, Problem]:
+        """The instances that lie in a bag, and the problem of these alone; without `columns`, of rows with none."""
+        if self._in_order:
+            return self.bags.index, self
         rows, index = self.bags.index.unique(return_inverse=True)
         if len(rows) == len(self.instances):
             return rows, self
-        return rows, replace(self, instances=self.instances[rows.numpy()], bags=Bags(index, self.bags.offsets))
+        kept = take(self.instances, rows.numpy()) if columns else np.empty((len(rows), 0), np.float32)
+        return rows, replace(self, instances=kept, bags=Bags(index, self.bags.offsets))
 
     @property
     def bag_weights(self) -> Tensor:
@@ -120,6 +124,8 @@ class Problem:
     @property
     def row_weights(self) -> Tensor:
         """(n,) float64: for each instance the sum of the weights of the bags that it lies in."""
+        if self.weight is None and self._in_order:
+            return torch.ones(1, dtype=torch.float64).expand(len(self.instances))
         return torch.zeros(len(self.instances), dtype=torch.float64).index_add(0, self.bags.index, self._entry_weights)
 
     def losses(self, logits: Tensor) -> Tensor:

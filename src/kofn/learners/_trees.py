@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from kofn import _require
+from kofn._mapped import blocks
 from kofn.learners._boosting import Boosting
 from kofn.learners._held_out import mean_curve, validation
 from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress, require_table
@@ -102,15 +103,11 @@ class Trees(Learner):
         at_once = self._threads() if problem.instances.size < SMALL else 1
         tried = boosting.folds(splits, self.max_rounds, self.patience, threads=at_once)
         best = round(float(np.mean([np.argmin(each.losses) for each in tried])))
+        curve, judged = mean_curve(tried), validation(problem, tried, best)
+        del tried  # whose trees and binned parts are needed no more
         text, losses = boosting.run(round(GROWTH * (best + 1)))
-        return FittedTrees(
-            text,
-            boosting.start,
-            self.threads,
-            history=history(losses, mean_curve(tried)),
-            splits=splits,
-            **validation(problem, tried, best),
-        )
+        start, threads = boosting.start, self.threads
+        return FittedTrees(text, start, threads, history=history(losses, curve), splits=splits, **judged)
 
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedTrees:
         text = tensors["trees"].numpy().tobytes().decode()
@@ -185,8 +182,11 @@ class FittedTrees(Fitted):
         if self.booster is None:
             return np.broadcast_to(self.start, (len(instances), *self.start.shape)).copy()
         threads = self.threads or (1 if instances.size < SMALL else torch.get_num_threads())
-        scores: Logits = self.booster.predict(instances, raw_score=True, num_threads=threads)
-        return scores + self.start
+        scores: Logits = np.empty((len(instances), *self.start.shape))
+        for rows in blocks(instances):
+            trees = self.booster.predict(instances[rows], raw_score=True, num_threads=threads)
+            scores[rows] = trees + self.start
+        return scores
 
     @property
     def outputs(self) -> tuple[int, ...]:

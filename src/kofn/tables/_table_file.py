@@ -31,10 +31,11 @@ class TableError(ValueError):
 
 
 class TableFile:
-    """A CSV or Parquet file whose columns are known and whose rows are not yet read.
+    """A CSV or Parquet file, or a folder of Parquet files, whose columns are known and whose rows are not yet read.
 
     Args:
-        path: by its extension a CSV (.csv, .tsv, also packed as .csv.gz) or Parquet file (.parquet, .pq).
+        path: by its extension a CSV (.csv, .tsv, also packed as .csv.gz) or Parquet file (.parquet, .pq); or a folder,
+            whose Parquet files are one table, in the order of their names.
 
     Attributes:
         path: as given.
@@ -42,19 +43,22 @@ class TableFile:
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: another extension; an empty or broken file; a CSV without commas; two columns of one name.
+        ValueError: another extension; an empty or broken file; a CSV without commas; two columns of one name; a folder
+            without Parquet files, or of files with different columns.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.separator = separator(self.path)
+        self._parts = parquet_files(self.path) if self.path.is_dir() else [self.path]
+        self.separator = separator(self._parts[0])
         if not self.path.exists():
             raise FileNotFoundError(f"{self.path}: there is no such file{_similar_file(self.path)}. Check the path.")
-        if self.path.is_dir():
-            raise TableError(f"{self.path} is a folder; a table is one file. Name a file in it.")
-        if not self.path.stat().st_size:
-            raise TableError(f"{self.path} is empty. It needs a header and rows.")
-        self.columns = self._columns()
+        for part in self._parts:
+            if not part.stat().st_size:
+                raise TableError(f"{part} is empty. It needs a header and rows.")
+        self.columns = self._columns(self._parts[0])
+        for part in self._parts[1:]:
+            self._require_same_columns(part)
         twice = [name for name, times in Counter(self.columns).items() if times > 1]
         if twice:
             raise TableError(f"{self.path} has two columns named {twice[0]!r}. Rename one of them.")
@@ -65,6 +69,16 @@ class TableFile:
             raise TableError(
                 f"{self.path} has fields with {other!r} between them; a .csv has commas. Convert it once: python -c "
                 f"{shlex.quote(script)} (leave decimal out if numbers have a point)."
+            )
+
+    def _require_same_columns(self, part: Path) -> None:
+        """Require that a file of a folder has the columns of the first; their order does not matter."""
+        other = self._columns(part)
+        for name in sorted({*self.columns} ^ {*other}):
+            has, lacks = (part, self._parts[0]) if name in other else (self._parts[0], part)
+            raise TableError(
+                f"{self.path}: all files must have the same columns; {has.name} has {name!r}, {lacks.name} has not. "
+                f"Leave the column, or the file, out of the folder."
             )
 
     def require_columns(self, *names: str) -> None:
@@ -92,7 +106,7 @@ class TableFile:
         """Columns of a CSV that are text by its first rows; of Parquet none: its types are known."""
         if self.separator is None:
             return set()
-        with self._readable():
+        with self._readable(self.path):
             head = next(self._csv(columns, (), GUESS), None)
         if head is None or not len(head):
             return set()
@@ -111,21 +125,23 @@ class TableFile:
             ValueError: a broken file; one without rows.
         """
         some = False
-        with self._readable():
-            for frame in self._parquet(columns, rows) if self.separator is None else self._csv(columns, text, rows):
-                if not len(frame):  # its columns have no type yet
-                    continue
-                some = True
-                if self.separator is not None:
-                    _all_numbers(frame, [name for name in columns if name not in text])
-                yield frame
+        for part in self._parts:
+            with self._readable(part):
+                of_csv = self.separator is not None
+                for frame in self._csv(columns, text, rows) if of_csv else self._parquet(part, columns, rows):
+                    if not len(frame):  # its columns have no type yet
+                        continue
+                    some = True
+                    if of_csv:
+                        _all_numbers(frame, [name for name in columns if name not in text])
+                    yield frame
         if not some:
             raise TableError(f"{self.path} has a header and no rows. There is nothing to read.")
 
-    def _columns(self) -> list[str]:
-        with self._readable():
+    def _columns(self, part: Path) -> list[str]:
+        with self._readable(part):
             if self.separator is None:
-                return list(_require.package("pyarrow.parquet", extra="train").read_schema(self.path).names)
+                return list(_require.package("pyarrow.parquet", extra="train").read_schema(part).names)
             # Not by pandas, which would give two columns of one name two names.
             unpacked = gzip.open if self.path.suffix in PACKED else open
             with unpacked(self.path, "rt", encoding="utf-8-sig", newline="") as text:
@@ -135,10 +151,10 @@ class TableFile:
                 raise ValueError("all its lines are empty")
             return [unguarded(name) or f"Unnamed: {place}" for place, name in enumerate(header)]
 
-    def _parquet(self, columns: Sequence[str], rows: int) -> Iterator[Any]:
+    def _parquet(self, part: Path, columns: Sequence[str], rows: int) -> Iterator[Any]:
         # Without pre-buffering, which would hold the whole file; buffers of one row group are enough.
         options = {"pre_buffer": False, "page_checksum_verification": True}
-        with _require.package("pyarrow.parquet", extra="train").ParquetFile(self.path, **options) as file:
+        with _require.package("pyarrow.parquet", extra="train").ParquetFile(part, **options) as file:
             seen = 0
             for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
                 batch.validate(full=True)
@@ -168,7 +184,7 @@ class TableFile:
                 yield kept.assign(**{name: unguarded_column(kept[name]) for name in as_text if is_guarded(kept[name])})
 
     @contextmanager
-    def _readable(self) -> Iterator[None]:
+    def _readable(self, part: Path) -> Iterator[None]:
         """Errors of the parsers name the file and the cure, whatever a damaged file makes them raise."""
         try:
             yield
@@ -176,20 +192,20 @@ class TableFile:
             raise
         except UnicodeDecodeError as error:
             if self.separator is None:
-                raise TableError(f"{self.path} cannot be read as Parquet: {error}. Check the file.") from error
+                raise TableError(f"{part} cannot be read as Parquet: {error}. Check the file.") from error
             raise TableError(
-                f"{self.path} must be text in UTF-8; byte {error.start} is not. Convert it once, of a Windows program "
-                f"most likely so: iconv -f WINDOWS-1252 -t UTF-8 {shlex.quote(str(self.path))} > converted.csv"
+                f"{part} must be text in UTF-8; byte {error.start} is not. Convert it once, of a Windows program "
+                f"most likely so: iconv -f WINDOWS-1252 -t UTF-8 {shlex.quote(str(part))} > converted.csv"
             ) from None
         except (EOFError, zlib.error) as error:
             raise TableError(
-                f"{self.path} is cut off or damaged: {error}. Copy or download it again, and test it: gzip -t "
-                f"{shlex.quote(str(self.path))}"
+                f"{part} is cut off or damaged: {error}. Copy or download it again, and test it: gzip -t "
+                f"{shlex.quote(str(part))}"
             ) from error
         except Exception as error:
             kind = "Parquet" if self.separator is None else "CSV"
             reason = " ".join(str(error).split()).rstrip(".")
-            raise TableError(f"{self.path} cannot be read as {kind}: {reason}. Check the file.") from error
+            raise TableError(f"{part} cannot be read as {kind}: {reason}. Check the file.") from error
 
 
 def _literal(text: str) -> str:
@@ -216,6 +232,21 @@ def separator(path: Path) -> str | None:
     if suffix not in SUFFIXES or (path.suffix in PACKED and SUFFIXES[suffix] is None):
         raise ValueError(f"{path} must end in .csv, .tsv (also .gz) or .parquet, which says what kind of table it is.")
     return SUFFIXES[suffix]
+
+
+def parquet_files(folder: Path) -> list[Path]:
+    """The Parquet files of a folder by name, without what is hidden or begins with an underscore.
+
+    Raises:
+        ValueError: there is none.
+    """
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] not in "._")
+    found = [path for path in files if SUFFIXES.get(path.suffix.lower(), "") is None]
+    if not found:
+        raise TableError(
+            f"{folder} is a folder without Parquet files. A table is a file, or a folder whose files end in .parquet."
+        )
+    return found
 
 
 def _similar_file(path: Path) -> str:

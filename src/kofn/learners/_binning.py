@@ -1,0 +1,50 @@
+"""LightGBM's data sets: the columns of a matrix in bins, from a matrix that may be larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kofn import _require
+from kofn._mapped import BLOCK, mapping_of, release
+
+
+def binned(matrix: NDArray[np.float32], *, categories: Collection[int], params: dict[str, Any]) -> Any:
+    """A `lightgbm.Dataset` of all rows of a matrix; those of a mapped matrix are read block by block.
+
+    Bins are the same either way: LightGBM finds them in the same sample of rows.
+
+    Args:
+        matrix: (n, columns), NaN where a value is missing.
+        categories: columns that hold codes of categories.
+        params: of LightGBM.
+    """
+    lightgbm = _require.package("lightgbm", extra="train")
+    data = matrix if mapping_of(matrix) is None else _rows_of(lightgbm, matrix)
+    found = lightgbm.Dataset(
+        data, categorical_feature=sorted(categories) or "auto", params=params, free_raw_data=False
+    ).construct()
+    release(matrix)
+    return found
+
+
+def _rows_of(lightgbm: Any, matrix: NDArray[np.float32]) -> Any:
+    """The matrix as LightGBM asks for its rows: single ones for the sample, then blocks of all of them."""
+
+    class Rows(lightgbm.Sequence):  # type: ignore[misc]  # LightGBM is imported here
+        batch_size = max(BLOCK // max(matrix[:1].nbytes, 1), 1)
+
+        def __len__(self) -> int:
+            return len(matrix)
+
+        def __getitem__(self, rows: Any) -> NDArray[Any]:
+            if isinstance(rows, slice):
+                release(matrix)
+                return matrix[rows]
+            row: NDArray[np.float64] = matrix[rows].astype(np.float64)  # as LightGBM reads its sample
+            return row
+
+    return Rows()

@@ -1,0 +1,75 @@
+"""A large problem in parts, one after the other, so that what is computed on the way stays small."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from kofn.bags import Bags
+from kofn.learners._objectives import BagObjective, CountObjective, ProportionObjective, TransportObjective
+from kofn.learners._problem import Problem
+
+ROWS = 1 << 18  # of a part, unless a bag has more
+OF_ONE_BAG = (BagObjective, CountObjective, ProportionObjective, TransportObjective)  # losses that compare no bags
+
+
+def parts_of(problem: Problem, rows: int = ROWS) -> list[tuple[slice, Problem]]:
+    """Problems of consecutive bags, and where the rows of each are.
+
+    Only bags that lie one after the other can be cut apart, and only a loss of single bags can; else the problem is the
+    only part.
+
+    Args:
+        problem: whose loss is to be computed part by part.
+        rows: of a part, about.
+
+    Examples:
+        >>> import numpy as np, torch, kofn
+        >>> from kofn.learners import CountObjective
+        >>> bags, counts = kofn.Bags.from_sizes([2, 2, 2, 1]), torch.tensor([1, 0, 2, 1])
+        >>> x = np.zeros((7, 1), dtype=np.float32)
+        >>> options = {"labels": counts, "objective": CountObjective(), "rate": 0.5, "proportions": counts / 2}
+        >>> parts = parts_of(Problem(instances=x, bags=bags, **options), rows=4)
+        >>> [(where.start, where.stop, part.labels.tolist()) for where, part in parts]
+        [(0, 4, [1, 0]), (4, 7, [2, 1])]
+    """
+    n, offsets = len(problem.instances), problem.bags.offsets
+    if n <= rows or not isinstance(problem.objective, OF_ONE_BAG) or not _one_after_the_other(problem.bags):
+        return [(slice(0, n), problem)]
+    index = problem.bags.index
+    starts = torch.cat([index.new_zeros(1), index[offsets[1:-1]], index.new_tensor([n])])  # rows of bags, and the end
+    cuts = torch.searchsorted(starts, torch.arange(0, n + rows, rows).clamp(max=n)).unique()  # the first bags of parts
+    same = torch.arange(int(starts[cuts].diff().max()))
+    found = []
+    for first, last in pairwise(cuts.tolist()):
+        where, entries = slice(int(starts[first]), int(starts[last])), slice(int(offsets[first]), int(offsets[last]))
+        positions = index[entries] - where.start
+        # Most often the rows themselves, which need not be kept for each part.
+        if torch.equal(positions, same[: len(positions)]):
+            positions = same[: len(positions)]
+        part = replace(
+            problem,
+            instances=problem.instances[where],
+            bags=Bags(positions, offsets[first : last + 1] - entries.start),
+            labels=problem.labels[first:last],
+            proportions=problem.proportions[first:last],
+            weight=None if problem.weight is None else problem.weight[first:last],
+        )
+        found.append((where, part))
+    return found
+
+
+def mean_loss(parts: list[tuple[slice, Problem]], problem: Problem, logits: Tensor) -> Tensor:
+    """The mean loss of a problem from logits of its instances, part by part."""
+    return problem.mean(torch.cat([part.losses(logits[where]) for where, part in parts]))
+
+
+def _one_after_the_other(bags: Bags) -> bool:
+    """Whether each bag's rows come in order, behind those of the bag before."""
+    steps = bags.index.diff()
+    if not len(bags) or bool((bags.sizes == 0).any()) or bool((steps < 0).any()):
+        return False
+    return bool((steps[bags.offsets[1:-1] - 1] > 0).all())
