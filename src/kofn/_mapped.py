@@ -6,6 +6,8 @@ stays in the page cache of the system as long as there is room.
 
 from __future__ import annotations
 
+import ctypes
+import math
 import mmap
 import os
 import shutil
@@ -22,9 +24,10 @@ from numpy.typing import NDArray
 from kofn._atomic_write import part_beside
 
 IN_MEMORY = 1 << 30  # bytes of an array that is not mapped; a fixed number, so that no result depends on the machine
-BLOCK = 1 << 25  # bytes of an array that are looked at together
+BLOCK = 1 << 23  # bytes of an array that are looked at together
 SPARE = 1 << 26  # bytes that are left free on a disk
 
+_malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
 _files: weakref.WeakKeyDictionary[mmap.mmap, Path] = weakref.WeakKeyDictionary()
 
 
@@ -39,9 +42,30 @@ def new_array(shape: tuple[int, ...], dtype: Any = np.float32, folder: Path | No
     Raises:
         OSError: the disk has too little room.
     """
-    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    if size <= IN_MEMORY:
+    if _size(shape, dtype) <= IN_MEMORY:
         return np.empty(shape, dtype)
+    return _new_file(shape, dtype, folder)
+
+
+def beside(matrix: NDArray[Any], array: NDArray[Any]) -> NDArray[Any]:
+    """A copy of an array in a file of its own if the matrix lies in one that `new_array` made; else the array itself.
+
+    What belongs to the rows of a matrix that is too large for memory need not be there either.
+    """
+    folder = folder_of(matrix)
+    if folder is None:
+        return array
+    found = _new_file(array.shape, array.dtype, folder)
+    found[:] = array
+    return found
+
+
+def _size(shape: tuple[int, ...], dtype: Any) -> int:
+    return math.prod(shape) * int(np.dtype(dtype).itemsize)
+
+
+def _new_file(shape: tuple[int, ...], dtype: Any, folder: Path | None) -> NDArray[Any]:
+    size = _size(shape, dtype)
     where = Path(tempfile.gettempdir()) if folder is None else folder
     path = part_beside(where / "table", "table")
     free = shutil.disk_usage(where).free
@@ -90,6 +114,16 @@ def release(array: NDArray[Any] | None = None) -> None:
         for each in list(_files) if array is None else [mapping]:
             if each is not None:
                 each.madvise(mmap.MADV_DONTNEED)
+
+
+def trim() -> None:
+    """Give back memory that was freed and that the C library keeps, where that is glibc.
+
+    Before version 2.38 it finds no use for most of what torch freed, and a loop over arrays of some megabytes would
+    take more and more.
+    """
+    if _malloc_trim is not None:
+        _malloc_trim(0)
 
 
 def blocks(array: NDArray[Any]) -> Iterator[slice]:

@@ -116,7 +116,12 @@ def _run(table: Table, task: LLP | MIL | PU, model: Model, settings: Settings, t
                     progress=bar,
                 )
                 fitted = fit_table(
-                    table.data, estimator, **table.columns(), **task.columns(), on_stage=bar or (lambda _: None)
+                    table.data,
+                    estimator,
+                    **table.columns(),
+                    **task.columns(),
+                    scratch=target.absolute().parent,
+                    on_stage=bar or (lambda _: None),
                 )
             fitted.save(target)
         if checkpoint is not None:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from kofn import _require
+from kofn._mapped import mapping_of
 from kofn.bags import Bags
 from kofn.classes import one_vs_rest
 from kofn.counts import CountDistribution
@@ -31,6 +32,7 @@ from kofn.estimators._row_labels import Array, as_array, bags_of, rows_of
 from kofn.estimators._saving import load, save
 from kofn.learners import Fitted, Learner, Linear, Network, Problem, Progress, PUProblem, Trees
 from kofn.learners._network import FittedNetwork
+from kofn.learners._problem_parts import bag_after_bag, one_after_the_other
 from kofn.learners._resamples import fit_resamples
 from kofn.learners._trees import FittedTrees
 
@@ -176,7 +178,7 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         held = [bags[held].numpy() for _, held in fitted.splits]
         self.held_out_ = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *held]))
         self.held_out_logits_ = fitted.held_out_logits
-        if fitted.held_out_logits is not None and len(used) < rows:
+        if fitted.held_out_logits is not None and not (len(used) == rows and bool((used.diff() > 0).all())):
             self.held_out_logits_ = np.full((rows, *problem.outputs), np.nan)
             self.held_out_logits_[used.numpy()] = fitted.held_out_logits
         self.validation_loss_ = fitted.validation_loss
@@ -305,11 +307,18 @@ def _allowed(X: Any) -> Any:
 
 
 def _used(problem: Problem) -> tuple[Tensor, Tensor, Problem]:
-    """Bags that have a weight, rows that lie in them, and the problem of these alone: the others are as if absent."""
+    """Bags that have a weight, rows that lie in them, and the problem of these alone: the others are as if absent.
+
+    Of a table in a file the rows are those of one bag after the other, so that a bag is read in one go.
+    """
     units = torch.arange(len(problem.strata))
     if isinstance(problem, PUProblem):  # deals all rows
         return units, torch.arange(len(problem.instances)), problem
     if problem.weight is not None:
         units = problem.weight.nonzero().flatten()
         problem = problem if len(units) == len(problem.bags) else problem.take(units)
-    return units, *problem.compact()
+    rows, problem = problem.compact()
+    if mapping_of(problem.instances) is not None and not one_after_the_other(problem.bags):
+        order, problem = bag_after_bag(problem)
+        rows = rows[order]
+    return units, rows, problem

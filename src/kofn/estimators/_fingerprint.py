@@ -114,8 +114,8 @@ def _mixed(hashes: Hashes) -> Hashes:
 
 
 def _digest(rows: Hashes, bags: Bags | None) -> str:
-    found = sha256(rows)
+    found = sha256(rows.data)
     if bags is not None:
-        found.update(bags.index.numpy())
-        found.update(bags.offsets.numpy())
+        found.update(bags.index.numpy().data)
+        found.update(bags.offsets.numpy().data)
     return found.hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,28 +24,30 @@ def binned(matrix: NDArray[np.float32], *, categories: Collection[int], params: 
         params: of LightGBM.
     """
     lightgbm = _require.package("lightgbm", extra="train")
-    data = matrix if mapping_of(matrix) is None else _rows_of(lightgbm, matrix)
+    data = matrix if mapping_of(matrix) is None else _rows_class(lightgbm)(matrix)
     found = lightgbm.Dataset(
         data, categorical_feature=sorted(categories) or "auto", params=params, free_raw_data=False
     ).construct()
-    release(matrix)
+    release()
     return found
 
 
-def _rows_of(lightgbm: Any, matrix: NDArray[np.float32]) -> Any:
-    """The matrix as LightGBM asks for its rows: single ones for the sample, then blocks of all of them."""
+@cache
+def _rows_class(lightgbm: Any) -> Any:
+    """A matrix as LightGBM asks for its rows: single ones for its sample, then blocks of all of them."""
 
-    class Rows(lightgbm.Sequence):  # type: ignore[misc]  # LightGBM is imported here
-        batch_size = max(BLOCK // max(matrix[:1].nbytes, 1), 1)
+    class Rows(lightgbm.Sequence):  # type: ignore[misc]  # which is not imported before it is needed
+        def __init__(self, matrix: NDArray[np.float32]) -> None:
+            self.matrix, self.batch_size = matrix, max(BLOCK // max(matrix[:1].nbytes, 1), 1)
 
         def __len__(self) -> int:
-            return len(matrix)
+            return len(self.matrix)
 
         def __getitem__(self, rows: Any) -> NDArray[Any]:
             if isinstance(rows, slice):
-                release(matrix)
-                return matrix[rows]
-            row: NDArray[np.float64] = matrix[rows].astype(np.float64)  # as LightGBM reads its sample
+                release(self.matrix)
+                return self.matrix[rows]
+            row: NDArray[np.float64] = self.matrix[rows].astype(np.float64)  # as LightGBM reads its sample
             return row
 
-    return Rows()
+    return Rows

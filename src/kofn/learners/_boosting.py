@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from kofn import _require
+from kofn._mapped import trim
 from kofn.learners._binning import binned
 from kofn.learners._held_out import HeldOut
 from kofn.learners._learner import Logits, Progress
@@ -139,6 +140,8 @@ def boosting_gradient(problem: Problem, losses: list[float] | None = None) -> An
             found.append(each)
         if losses is not None:
             losses.append(float(problem.mean(torch.cat(found))))
+        if len(parts) > 1:
+            trim()
         return slopes, bends
 
     return objective

@@ -129,7 +129,7 @@ def _digest(parts: Iterable[Any]) -> str:
         array = np.ascontiguousarray(part)
         total.update(f"{array.dtype}{array.shape}".encode())
         for rows in blocks(array):
-            total.update(array[rows])
+            total.update(array[rows].data)
     return total.hexdigest()
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from kofn.learners._bag_dataset import Draw
+from kofn.learners._mapped_features import MappedFeatures
 from kofn.learners._problem import Problem
 
 LARGEST_SHARE = 0.5  # of a device's free memory, for instances: network, gradients and activations need the rest
@@ -41,7 +42,7 @@ class DeviceData:
     Labels, weights and positions of a whole epoch are copied in one go.
 
     Args:
-        instances: (n, ...) on the CPU.
+        instances: (n, ...) on the CPU, or features of a table in a file, of which each batch is read.
         device: that trains.
 
     Examples:
@@ -51,14 +52,19 @@ class DeviceData:
         (True, tensor([2., 0.]))
     """
 
-    def __init__(self, instances: Tensor, device: torch.device) -> None:
+    def __init__(self, instances: Tensor | MappedFeatures, device: torch.device) -> None:
         self.device = device
-        self.is_resident = instances.nbytes <= LARGEST_SHARE * _free_memory(device)
-        self._instances = instances.to(device) if self.is_resident else instances
+        self._instances = instances
+        self.is_resident = False
+        if isinstance(instances, Tensor) and instances.nbytes <= LARGEST_SHARE * _free_memory(device):
+            self.is_resident = True
+            self._instances = instances.to(device)
 
     def gather(self, rows: Tensor) -> Tensor:
         """The instances at some positions, on the device."""
         rows = rows.to(self._instances.device)
+        if isinstance(self._instances, MappedFeatures):
+            return self._instances[rows].to(self.device)
         if self.is_resident:
             return self._instances.index_select(0, rows)
         # A new piece of memory for each batch: torch gives it out again only when its copy is done.

@@ -18,6 +18,7 @@ from kofn.learners._checkpoints import Checkpoint, fit_identity
 from kofn.learners._device_data import Batch, DeviceData
 from kofn.learners._instance_network import instance_logits
 from kofn.learners._learner import Progress
+from kofn.learners._mapped_features import MappedFeatures
 from kofn.learners._problem import Problem
 from kofn.learners._random_stream import RandomStream
 from kofn.learners._schedules import SCHEDULES
@@ -45,7 +46,14 @@ class Loop:
         seed: of the order of bags, of dropout and of whatever else the network draws.
     """
 
-    def __init__(self, options: Network, instances: Tensor, train: Problem, valid: Problem | None, seed: int) -> None:
+    def __init__(
+        self,
+        options: Network,
+        instances: Tensor | MappedFeatures,
+        train: Problem,
+        valid: Problem | None,
+        seed: int,
+    ) -> None:
         # Devices and processes, started by torchrun or not; imported here, since it takes as long as torch.
         from accelerate import PartialState
 

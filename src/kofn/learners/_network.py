@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from kofn import _require
+from kofn._mapped import blocks, mapping_of, take
 from kofn.bags import Bags
 from kofn.learners._attention import AttentionMIL
 from kofn.learners._design import Design
@@ -30,6 +31,7 @@ from kofn.learners._instance_network import (
 )
 from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress
 from kofn.learners._loop import CHUNK, Loop
+from kofn.learners._mapped_features import MappedFeatures
 from kofn.learners._perceptron import ends_in_bias, ends_in_logit, start_at_rate
 from kofn.learners._problem import Problem
 from kofn.learners._random_stream import RandomStream
@@ -137,28 +139,27 @@ class Network(Learner):
         split = hold_out(problem.strata, part, seed, each=each) if part else None
         train = problem if split is None else problem.take(split[0])
         design = self._design(train)
-        instances = problem.instances if design is None else design(problem.instances)
-        features = torch.from_numpy(instances)
+        features = _features(problem.instances, design)
+        shape, outputs = tuple(features.shape[1:]), problem.outputs
         loop = Loop(self, features, train, None if split is None else problem.take(split[1]), seed)
         stream = RandomStream(torch.device("cpu"))
         stream.seed(seed, 3)
         with stream.lent():
             if self.module == "mlp":
-                require_memory(prod(instances.shape[1:]), self.hidden)
-            network = self._new(instances.shape[1:], problem.outputs, problem.pooling)
-            require_scores(network, features[:2], problem.outputs)
+                require_memory(prod(shape), self.hidden)
+            network = self._new(shape, outputs, problem.pooling)
+            require_scores(network, features[:2], outputs)
             self._set_start(network, problem)
         trained, history, best = loop.run(network, progress)
-        shape, outputs = instances.shape[1:], problem.outputs
         fitted = FittedNetwork(trained, design, shape, outputs, problem.pooling, history=history, best=best)
         if split is not None and best is not None:
             fitted.splits = [split]
             fitted.validation_loss = history[best]["val_loss"]
             if problem.pooling is None:
                 rows = problem.take(split[1]).bags.index.unique().numpy()
-                fitted.held_out_logits = np.full((len(instances), *outputs), np.nan)
+                fitted.held_out_logits = np.full((len(features), *outputs), np.nan)
                 with stream.lent():
-                    fitted.held_out_logits[rows] = fitted.logits(problem.instances[rows])
+                    fitted.held_out_logits[rows] = fitted.logits(take(problem.instances, rows))
         return fitted
 
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedNetwork:
@@ -217,9 +218,8 @@ class Network(Learner):
         """How the columns of a table become the network's features; None for what is no table or is taken as it is."""
         if train.instances.ndim != 2:
             return None
-        _, part = train.compact()
-        gaps = bool(np.isnan(part.instances).any()) or bool(train.categories)
-        return Design.learn(part.instances, train.categories, part.row_weights) if self.standardise or gaps else None
+        design = Design.learn(train.instances, train.categories, train.row_weights)
+        return design if self.standardise or len(design.missing) or train.categories else None
 
     def require_options(self) -> None:
         """Parameters that would otherwise fail late, or not at all."""
@@ -246,6 +246,13 @@ class Network(Learner):
             raise ValueError(f"`start` must be 'rate', None, or a probability above 0 and below 1; got {self.start!r}.")
 
 
+def _features(instances: Instances, design: Design | None) -> Tensor | MappedFeatures:
+    """What a design makes of all instances: in memory, or of a table in a file when it is asked for."""
+    if instances.ndim == 2 and mapping_of(instances) is not None:
+        return MappedFeatures(instances, design)
+    return torch.from_numpy(instances if design is None else design(instances))
+
+
 @dataclass(eq=False)
 class FittedNetwork(Fitted):
     """A trained network in evaluation mode, on the CPU, and what makes features of a table for it."""
@@ -258,8 +265,12 @@ class FittedNetwork(Fitted):
 
     def logits(self, instances: Instances) -> Logits:
         """Logits (n,) or (n, C) of instances; an attention model scores an instance as a bag of one."""
-        parts = [self._score(instances[i : i + CHUNK]) for i in range(0, len(instances), CHUNK)]
-        return np.concatenate([np.zeros((0, *self.outputs)), *parts])
+        found = np.empty((len(instances), *self.outputs))
+        for rows in blocks(instances):
+            for start in range(rows.start, rows.stop, CHUNK):
+                some = slice(start, min(start + CHUNK, rows.stop))
+                found[some] = self._score(instances[some])
+        return found
 
     def bag_logits(self, instances: Instances, bags: Bags) -> Logits:
         """Log-odds (b,) of bags, of a network that pools."""

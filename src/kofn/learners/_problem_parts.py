@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from kofn._mapped import in_order
 from kofn.bags import Bags
 from kofn.learners._objectives import BagObjective, CountObjective, ProportionObjective, TransportObjective
 from kofn.learners._problem import Problem
@@ -37,7 +39,7 @@ def parts_of(problem: Problem, rows: int = ROWS) -> list[tuple[slice, Problem]]:
         [(0, 4, [1, 0]), (4, 7, [2, 1])]
     """
     n, offsets = len(problem.instances), problem.bags.offsets
-    if n <= rows or not isinstance(problem.objective, OF_ONE_BAG) or not _one_after_the_other(problem.bags):
+    if n <= rows or not isinstance(problem.objective, OF_ONE_BAG) or not one_after_the_other(problem.bags):
         return [(slice(0, n), problem)]
     index = problem.bags.index
     starts = torch.cat([index.new_zeros(1), index[offsets[1:-1]], index.new_tensor([n])])  # rows of bags, and the end
@@ -62,12 +64,26 @@ def parts_of(problem: Problem, rows: int = ROWS) -> list[tuple[slice, Problem]]:
     return found
 
 
+def bag_after_bag(problem: Problem) -> tuple[Tensor, Problem]:
+    """The rows of a problem in the order in which its bags have them, and the problem of these; all lie in a bag.
+
+    The rows of a table in a file are sorted in another file beside it.
+    """
+    index = problem.bags.index.numpy()
+    first = np.unique(index, return_index=True)[1]
+    order = index[np.sort(first)]
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    bags = Bags(place[index], problem.bags.offsets, names=problem.bags.names)
+    return torch.from_numpy(order), replace(problem, instances=in_order(problem.instances, order), bags=bags)
+
+
 def mean_loss(parts: list[tuple[slice, Problem]], problem: Problem, logits: Tensor) -> Tensor:
     """The mean loss of a problem from logits of its instances, part by part."""
     return problem.mean(torch.cat([part.losses(logits[where]) for where, part in parts]))
 
 
-def _one_after_the_other(bags: Bags) -> bool:
+def one_after_the_other(bags: Bags) -> bool:
     """Whether each bag's rows come in order, behind those of the bag before."""
     steps = bags.index.diff()
     if not len(bags) or bool((bags.sizes == 0).any()) or bool((steps < 0).any()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from kofn.estimators._measures import Array, measure, scores_of
 from kofn.learners import Linear, Trees
 from kofn.tables._table_model import TableModel, Task
 from kofn.tables._training_table import Estimator, TrainingTable, read_training_table
+
+MOST = 1_000_000  # rows that a model is measured on, if it must score them for that
 
 
 def fit_table(
@@ -29,15 +32,18 @@ def fit_table(
     label_kind: str | None = None,
     positive: str | None = None,
     max_categories: int = 256,
+    scratch: str | os.PathLike[str] | None = None,
     on_stage: Callable[[str], None] = lambda _: None,
 ) -> TableModel:
-    """Train an estimator on a CSV or Parquet file.
+    """Train an estimator on a CSV or Parquet file, or on a folder of Parquet files.
 
-    The header is checked first, then bags and labels, and only then the features are read. In memory there is one
-    float32 matrix of all features, and some rows at a time beside it.
+    The header is checked first, then bags and labels, and only then the features are read. There is one float32 matrix
+    of all features, and some rows at a time beside it. A matrix of more than 1 GiB lies in a temporary file, as do its
+    rows' bags and labels; trees and networks then read it in blocks, and one whose bags are scattered is sorted by bag
+    in a second file. `Linear` and `EM` take all of it into memory.
 
     Args:
-        path: the file.
+        path: the file, or the folder.
         estimator: with its options; for LLP the kind of label is set here.
         label: column of the label, or with commas two for an interval, or one for each class.
         bag: column of the bag, or several with commas that name it together; None for PU.
@@ -48,6 +54,7 @@ def fit_table(
             "classes"; None where the values tell.
         positive: the value of a label that means positive, for MIL and PU.
         max_categories: a text column with more is refused.
+        scratch: folder of that temporary file; by default the system's for such files (``TMPDIR``).
         on_stage: called with what is being done.
 
     Returns:
@@ -98,6 +105,7 @@ def fit_table(
         label_kind=label_kind,
         positive=positive,
         max_categories=max_categories,
+        scratch=None if scratch is None else Path(scratch),
         on_stage=on_stage,
     )
     if table.label is not None:
@@ -131,6 +139,8 @@ def _validation(estimator: Any, table: TrainingTable) -> dict[str, Any]:
     """Measures on rows that were not learned from, by models that had not seen them; on all if none were held out."""
     rows, logits = _held_out(estimator, table)
     found: dict[str, Any] = {"on": "training data" if rows.all() and logits is None else "held-out data"}
+    if logits is None and table.metadata.rows > MOST:
+        rows &= _some(table, estimator.seed_)
     found["rows"] = int(rows.sum())
     bags = None
     if table.metadata.bag_of is not None:
@@ -138,6 +148,15 @@ def _validation(estimator: Any, table: TrainingTable) -> dict[str, Any]:
         found["bags"] = len(bags)
     scores = {"logits": logits} if logits is not None else scores_of(estimator, table.encoded[rows], bags)
     return found | measure(estimator, **scores, y=table.y[rows], bags=bags)
+
+
+def _some(table: TrainingTable, seed: int) -> NDArray[np.bool_]:
+    """A mask of the rows of bags, or of rows where there are none, drawn at random: about so many as are measured."""
+    metadata, chance = table.metadata, np.random.default_rng(seed)
+    units = metadata.rows if metadata.bag_of is None else len(metadata.bag_names)
+    chosen = np.zeros(units, dtype=bool)
+    chosen[chance.permutation(units)[: max(units * MOST // metadata.rows, 1)]] = True
+    return chosen if metadata.bag_of is None else chosen[metadata.bag_of]
 
 
 def _sensitivity(estimator: Any, table: TrainingTable) -> dict[str, Any]:

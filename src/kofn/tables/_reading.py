@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kofn import _require
+from kofn._mapped import new_array, release
 from kofn.bags import Bags
 from kofn.estimators._columns import Columns, EncodedTable, Floats, NotNumbersError
 from kofn.estimators._row_labels import bags_of
 from kofn.tables._table_file import TableError, TableFile
 from kofn.tables._table_warning import TableWarning
+
+Told: TypeAlias = Callable[[int, int], None] | None
+Chunk = TypeVar("Chunk", Any, EncodedTable)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +67,12 @@ class RowMetadata:
 
 
 def read_metadata(
-    file: TableFile, bag: str | None, others: Sequence[str] = (), *, copies: str | None = None
+    file: TableFile,
+    bag: str | None,
+    others: Sequence[str] = (),
+    *,
+    copies: str | None = None,
+    told: Told = None,
 ) -> RowMetadata:
     """Read the bags and other columns, and nothing else. Names of bags are kept once, not on every row.
 
@@ -71,6 +81,7 @@ def read_metadata(
         bag: the column of bags, or several with commas; None where there are none.
         others: further columns.
         copies: the column that says how many instances a row stands for.
+        told: called with how many rows were read, of how many.
 
     Raises:
         ValueError: a row without a bag; bags that are lists; copies that are no integers, or none in a bag.
@@ -83,7 +94,7 @@ def read_metadata(
     numbers: list[NDArray[np.int64]] = []
     parts: dict[str, list[Any]] = {name: [] for name in kept}
     rows = 0
-    for frame in file.chunks(columns, text=columns):
+    for frame in counted(file.chunks(columns, text=columns), file.rows, told):
         if bag is not None:
             codes, names = _bag_codes(frame[of_bag], file, rows)
             numbers.append(np.array([known.setdefault(name, len(known)) for name in names], np.int64)[codes])
@@ -140,14 +151,16 @@ def _whole_copies(column: Any, file: TableFile, name: str) -> NDArray[np.int64]:
     return np.asarray(values.astype(np.int64))
 
 
-def learn_columns(file: TableFile, features: Sequence[str], *, max_categories: int) -> Columns:
+def learn_columns(
+    file: TableFile, features: Sequence[str], *, max_categories: int, rows: int | None = None, told: Told = None
+) -> Columns:
     """Learn which columns of a table are numbers and which are categories, chunk by chunk."""
     text = file.text_columns(features)
     with naming_file(file):
         while True:
             columns = Columns(max_categories=max_categories)
             try:
-                return columns.learn(file.chunks(features, text=text))
+                return columns.learn(counted(file.chunks(features, text=text), rows, told))
             except NotNumbersError as found:  # deep in a CSV: what looked like numbers is text after all
                 text.add(found.column)
 
@@ -181,14 +194,35 @@ def feature_chunks(
         )
 
 
-def encode_table(file: TableFile, columns: Columns, *, rows: int) -> EncodedTable:
-    """All columns of a table, (rows, columns): one array, filled chunk by chunk."""
-    matrix: Floats = np.empty((rows, len(columns.names)), np.float32)
+def encode_table(
+    file: TableFile, columns: Columns, *, rows: int, folder: Path | None = None, told: Told = None
+) -> EncodedTable:
+    """All columns of a table, (rows, columns): one array, filled chunk by chunk, in a file if it is large.
+
+    Args:
+        file: the table.
+        columns: what they are.
+        rows: how many there are.
+        folder: where that file is made; by default where temporary files are.
+        told: called with how many rows were read.
+    """
+    matrix: Floats = new_array((rows, len(columns.names)), np.float32, folder)
     at = 0
-    for chunk, _ in feature_chunks(file, columns):
+    for chunk in counted((chunk for chunk, _ in feature_chunks(file, columns)), rows, told):
         matrix[at : at + len(chunk)] = chunk.values
         at += len(chunk)
+        release(matrix)
     return EncodedTable(matrix, columns)
+
+
+def counted(chunks: Iterable[Chunk], rows: int | None, told: Told) -> Iterator[Chunk]:
+    """The chunks of a table, telling after each how many of the rows have been read, if their number is known."""
+    done = 0
+    for chunk in chunks:
+        yield chunk
+        done += len(chunk)
+        if told is not None and rows is not None:
+            told(done, rows)
 
 
 @contextmanager

@@ -92,6 +92,17 @@ class TableFile:
                 cure = f"Did you mean {close[0]!r}?" if close else "Check the name."
                 raise TableError(f"{self.path} has no column {name!r}. {cure} Its columns are: {shown}.")
 
+    @property
+    def rows(self) -> int | None:
+        """How many there are, as Parquet files say; of a CSV it is not known before all are read."""
+        if self.separator is not None:
+            return None
+        parquet, found = _require.package("pyarrow.parquet", extra="train"), 0
+        for part in self._parts:
+            with self._readable(part):
+                found += parquet.read_metadata(part).num_rows
+        return found
+
     def split_names(self, text: str) -> list[str]:
         """Names from a list with commas; a column whose own name has a comma is itself."""
         return [text] if text in self.columns else [name.strip() for name in text.split(",") if name.strip()]

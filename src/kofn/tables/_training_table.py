@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kofn._mapped import beside
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._class_table import ClassTable
 from kofn.estimators._columns import EncodedTable
 from kofn.tables._label_columns import Column, bag_values, binary, count_labels
-from kofn.tables._reading import RowMetadata, encode_table, learn_columns, read_metadata
+from kofn.tables._reading import RowMetadata, Told, encode_table, learn_columns, read_metadata
 from kofn.tables._suspicions import warn_of_missing_header, warn_of_true_classes, warn_of_truth
 from kofn.tables._table_file import TableFile
 
@@ -61,6 +63,7 @@ def read_training_table(
     label_kind: str | None = None,
     positive: str | None = None,
     max_categories: int = 256,
+    scratch: Path | None = None,
     on_stage: Callable[[str], None] = lambda _: None,
 ) -> TrainingTable:
     """Read a table to learn from; arguments as for `fit_table`, which explains them.
@@ -77,8 +80,13 @@ def read_training_table(
         raise ValueError("`copies` goes with proportions and counts (LLP): other labels do not tell them apart.")
     names = _features(file, features, drop, [name for chosen in taken.values() for name in chosen])
     warn_of_missing_header(file)
-    on_stage("reading bags and labels")
-    metadata = read_metadata(file, bag, labels, copies=copies)
+
+    def stage(what: str) -> Told:
+        on_stage(what)
+        progress = estimator.progress
+        return None if progress is None else lambda done, rows: progress(what, done, rows, {})
+
+    metadata = read_metadata(file, bag, labels, copies=copies, told=stage("reading bags and labels"))
     if isinstance(estimator, LLPClassifier):
         noise, rounding = estimator.noise, estimator.rounding
         y: NDArray[Any] | ClassTable
@@ -87,16 +95,24 @@ def read_training_table(
         y, kind = class_labels(estimator, metadata, labels, file, positive), None
         if isinstance(estimator, PUClassifier):
             _require_both(y, Column(file.path, labels[0]))
-    on_stage(f"looking at {len(names)} columns")
-    columns = learn_columns(file, names, max_categories=max_categories)
-    on_stage(f"reading {metadata.rows:,} rows")
-    table = TrainingTable(encode_table(file, columns, rows=metadata.rows), y, metadata, labels, kind)
+    rows, told = metadata.rows, stage(f"looking at {len(names)} columns")
+    columns = learn_columns(file, names, max_categories=max_categories, rows=rows, told=told)
+    encoded = encode_table(file, columns, rows=rows, folder=scratch, told=stage(f"reading {rows:,} rows"))
+    table = _beside_features(TrainingTable(encoded, y, metadata, labels, kind))
     if isinstance(y, ClassTable):
         counts = y.counts(metadata.bags(), label=str(kind), rounding=estimator.rounding)
         warn_of_true_classes(table.encoded, counts.numpy(), metadata.bags(), file)
     elif not isinstance(estimator, PUClassifier):
         warn_of_truth(table.encoded, _counts(table, estimator), metadata.bags(), file)
     return table
+
+
+def _beside_features(table: TrainingTable) -> TrainingTable:
+    """The table without columns of labels, which `y` has; bags and labels of the rows lie where the features lie."""
+    values, metadata, y = table.encoded.values, table.metadata, table.y
+    bag_of = None if metadata.bag_of is None else beside(values, metadata.bag_of)
+    y = ClassTable(y.names, beside(values, y.values)) if isinstance(y, ClassTable) else beside(values, y)
+    return replace(table, y=y, metadata=replace(metadata, bag_of=bag_of, columns={}))
 
 
 def _require_different(file: TableFile, taken: dict[str, list[str]]) -> None:
