@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ import kofn
 from kofn import _mapped
 from kofn.tables import TableFile, TableModel, evaluate_bags, fit_table, predict_bags, predict_rows
 
-COLUMNS = {"bag": "ward", "label": "yes"}
+COLUMNS: dict[str, Any] = {"bag": "ward", "label": "yes"}
 
 
 def votes(rows: int = 1200, size: int = 6) -> pd.DataFrame:
@@ -38,7 +40,7 @@ def folder(table: pd.DataFrame, tmp_path: Path) -> Path:
     path = tmp_path / "votes"
     path.mkdir()
     cuts = [0, 400, 901, len(table)]
-    for number, (start, end) in enumerate(zip(cuts, cuts[1:], strict=False)):
+    for number, (start, end) in enumerate(pairwise(cuts)):
         part = table.iloc[start:end]
         part = part[part.columns[::-1]] if number == 1 else part
         part.to_parquet(path / f"{number}.parquet")
@@ -73,12 +75,15 @@ def test_all_commands_take_a_folder(folder: Path, one_file: Path, tmp_path: Path
     model = TableModel.load(tmp_path / "model")
     assert evaluate_bags(model, folder) == evaluate_bags(model, one_file)
     assert evaluate_bags(model, folder)["trained_on"]
-    for write, options in ((predict_rows, {"keep": "ward"}), (predict_bags, {"bag": "ward"})):
-        found = []
-        for path in (folder, one_file):
-            write(model, path, tmp_path / "out.parquet", **options)  # type: ignore[operator]
-            found.append(pd.read_parquet(tmp_path / "out.parquet"))
-        pd.testing.assert_frame_equal(*found)
+    out = tmp_path / "out.parquet"
+    rows, bags = [], []
+    for path in (folder, one_file):
+        predict_rows(model, path, out, keep="ward")
+        rows.append(pd.read_parquet(out))
+        predict_bags(model, path, out, bag="ward")
+        bags.append(pd.read_parquet(out))
+    pd.testing.assert_frame_equal(*rows)
+    pd.testing.assert_frame_equal(*bags)
 
 
 def test_a_folder_that_is_no_table(folder: Path, table: pd.DataFrame, tmp_path: Path) -> None:
