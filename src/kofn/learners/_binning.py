@@ -39,13 +39,16 @@ def _rows_class(lightgbm: Any) -> Any:
     class Rows(lightgbm.Sequence):  # type: ignore[misc]  # which is not imported before it is needed
         def __init__(self, matrix: NDArray[np.float32]) -> None:
             self.matrix, self.batch_size = matrix, max(BLOCK // max(matrix[:1].nbytes, 1), 1)
+            self.asked = 0
 
         def __len__(self) -> int:
             return len(self.matrix)
 
         def __getitem__(self, rows: Any) -> NDArray[Any]:
-            if isinstance(rows, slice):
+            self.asked += 1
+            if isinstance(rows, slice) or self.asked % 1024 == 0:  # a row brings some pages beside its own
                 release(self.matrix)
+            if isinstance(rows, slice):
                 return self.matrix[rows]
             row: NDArray[np.float64] = self.matrix[rows].astype(np.float64)  # as LightGBM reads its sample
             return row
