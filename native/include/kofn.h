@@ -42,6 +42,18 @@ KOFN_API int kofn_interval(int dtype, const void* logits, const int64_t* offsets
                            const int64_t* low, const int64_t* high, void* value, void* slope, double* posterior,
                            int level, int threads);
 
+/* What every process of a team gives goes to all of them: `bytes` of each, in the order of the processes. Not 0: it failed. */
+typedef int (*kofn_gather)(const void* mine, int64_t bytes, void* all);
+
+/* kofn_interval of bags whose instances lie on several processes, each of which makes this call with its own of each bag, and
+ * the same b, low and high. Value is the same on all; slope and posterior are those of a process's own instances.
+ *
+ * gather      is called some five times for each bag, at the same places by all processes. If it fails: KOFN_FAILED.
+ */
+KOFN_API int kofn_shared_interval(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b,
+                                  const int64_t* low, const int64_t* high, void* value, void* slope, double* posterior,
+                                  int64_t processes, kofn_gather gather, int level, int threads);
+
 /* weight * sum over bags of log P(low <= S <= high), and its gradient: a training loss in one call.
  *
  * total       one number of `dtype`.
@@ -102,7 +114,7 @@ KOFN_API int kofn_class_counts(int dtype, const void* logits, const int64_t* off
                                const int64_t* counts, void* value, void* slope, double* posterior, int level, int threads);
 
 /* Goes up with every change of a signature above, so that a caller can refuse a library that it was not written for. */
-enum { KOFN_INTERFACE = 5 };
+enum { KOFN_INTERFACE = 6 };
 KOFN_API int kofn_interface(void);
 
 /* The instruction sets that this build has and this machine can run, as a mask. */

@@ -108,6 +108,18 @@ int kofn_interval(int dtype, const void* logits, const int64_t* offsets, int64_t
     });
 }
 
+int kofn_shared_interval(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* low,
+                         const int64_t* high, void* value, void* slope, double* posterior, int64_t processes,
+                         kofn_gather gather, int level, int threads) {
+    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
+    if (!sound(input, dtype) || (b > 0 && (!low || !value)) || threads < 1) return KOFN_BAD_ARGUMENT;
+    if (processes < 1 || !gather) return KOFN_BAD_ARGUMENT;
+    const kofn::IntervalCall call{input, low, high, value, {slope, posterior}};
+    return with_kernels(level, [&](const kofn::Kernels& kernels) {
+        for (int64_t j = 0; j < b; ++j) kofn::LargeBag(kernels, call, j, threads, {processes, gather}).solve();
+    });
+}
+
 int kofn_log_likelihood(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* low,
                         const int64_t* high, double weight, void* total, void* slope, int level, int threads) {
     if (!total) return KOFN_BAD_ARGUMENT;

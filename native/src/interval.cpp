@@ -88,7 +88,7 @@ void IntervalSolver::run(int64_t first, int64_t last) {
     groups_.clear(last - first);
     for (int64_t j = 0; j < bags_.bags(); ++j) {
         const Bag bag = bags_.bag(j);
-        const Wanted w = call_.wanted(first + j, bags_.ones(j));
+        const Wanted w = asked(j);
         const Case which = case_of(w, bag.size, bags_.broken(j));
         const auto [low, high] = w.possible(bag.size);
         if (which != Case::open)

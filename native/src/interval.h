@@ -28,8 +28,8 @@ struct IntervalCall {
     Results results;
 
     // Clamped to where all counts beyond are alike, so that no subtraction can overflow.
-    Wanted wanted(int64_t j, int64_t ones) const {
-        const int64_t most = input.size(j) + 1, last = high ? high[j] : low[j];
+    Wanted wanted(int64_t j, int64_t size, int64_t ones) const {
+        const int64_t most = size + 1, last = high ? high[j] : low[j];
         return {std::clamp<int64_t>(low[j], -1, most) - ones, std::clamp<int64_t>(last, -1, most) - ones};
     }
     void put_value(int64_t j, double log_value) const;
@@ -67,7 +67,8 @@ private:
     void small_bags();
     void large_bag(int64_t j, Wanted w);
     void write_values();
-    Wanted wanted(int64_t j) const { return call_.wanted(first_ + j, bags_.ones(j)).possible(bags_.size(j)); }
+    Wanted asked(int64_t j) const { return call_.wanted(first_ + j, call_.input.size(first_ + j), bags_.ones(j)); }
+    Wanted wanted(int64_t j) const { return asked(j).possible(bags_.size(j)); }
 
     const Kernels& kernels_;
     const IntervalCall& call_;

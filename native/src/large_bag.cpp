@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "instances.h"
 #include "parallel.h"
@@ -15,39 +16,53 @@ constexpr int64_t chunk_size = 16384;  // what a pass needs of a chunk stays in 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-Moments together(const std::vector<Moments>& parts) {
-    Moments all{};
-    for (const Moments& part : parts) {
-        all.mean += part.mean;
-        all.variance += part.variance;
-        all.widest = std::max(all.widest, part.widest);
-        all.above += part.above;
-        all.logs += part.logs;
-        const double cost = all.cost + part.cost, seen = cost - all.cost;  // Knuth's two-sum
-        all.cost_low += part.cost_low + ((all.cost - (cost - seen)) + (part.cost - seen));
-        all.cost = cost;
-    }
-    return all;
+void add(Moments& all, const Moments& part) {
+    all.mean += part.mean;
+    all.variance += part.variance;
+    all.widest = std::max(all.widest, part.widest);
+    all.above += part.above;
+    all.logs += part.logs;
+    const double cost = all.cost + part.cost, seen = cost - all.cost;  // Knuth's two-sum
+    all.cost_low += part.cost_low + ((all.cost - (cost - seen)) + (part.cost - seen));
+    all.cost = cost;
 }
 
-// Each part is e^{-iu centre} times a product of factors: the whole has the product of all, and the sum of the centres.
-Spectrum together(const std::vector<Spectrum>& parts) {
-    Spectrum all = parts.front();
-    for (std::size_t k = 1; k < parts.size(); ++k) {
-        all.centre += parts[k].centre;
-        for (int64_t m = 0; m < all.used; ++m) {
-            const double re = all.re[m] * parts[k].re[m] - all.im[m] * parts[k].im[m];
-            all.im[m] = all.re[m] * parts[k].im[m] + all.im[m] * parts[k].re[m];
-            all.re[m] = re;
-        }
-    }
-    return all;
+void add(LargeBag::Survey& all, const LargeBag::Survey& part) {
+    add(all.moments, part.moments);
+    all.range = {std::min(all.range.low, part.range.low), std::max(all.range.high, part.range.high)};
+    all.instances += part.instances;
+    all.size += part.size;
+    all.ones += part.ones;
+    all.broken += part.broken;
 }
+
+// The characteristic function at the frequencies of a spectrum, times e^{-iu centre}: the whole has the product of all parts
+// and the sum of their centres.
+struct Phi {
+    int64_t centre;
+    double re[Spectrum::capacity], im[Spectrum::capacity];
+
+    explicit Phi(const Spectrum& spectrum = {}) : centre(spectrum.centre) {
+        std::copy_n(spectrum.re, Spectrum::capacity, re);
+        std::copy_n(spectrum.im, Spectrum::capacity, im);
+    }
+};
+
+void add(Phi& all, const Phi& part) {
+    all.centre += part.centre;
+    for (int64_t m = 0; m < Spectrum::capacity; ++m) {
+        const double re = all.re[m] * part.re[m] - all.im[m] * part.im[m];
+        all.im[m] = all.re[m] * part.im[m] + all.im[m] * part.re[m];
+        all.re[m] = re;
+    }
+}
+
+void add(double& all, double part) { all += part; }
 
 }  // namespace
 
-LargeBag::LargeBag(const Kernels& kernels, const IntervalCall& call, int64_t j, int threads)
-    : kernels_(kernels), call_(call), j_(j), threads_(threads), scratch_(static_cast<std::size_t>(threads)) {}
+LargeBag::LargeBag(const Kernels& kernels, const IntervalCall& call, int64_t j, int threads, Team team)
+    : kernels_(kernels), call_(call), j_(j), threads_(threads), team_(team), scratch_(static_cast<std::size_t>(threads)) {}
 
 int64_t LargeBag::chunks() const { return (call_.input.size(j_) + chunk_size - 1) / chunk_size; }
 
@@ -71,6 +86,18 @@ std::vector<Result> LargeBag::map(Work work) {
     return results;
 }
 
+// The same, put together, of all chunks of all processes. `none` is what none of them would give.
+template <class Result, class Work>
+Result LargeBag::combine(Result none, Work work) {
+    Result all = none;
+    for (const Result& part : map<Result>(work)) add(all, part);
+    if (!team_.gather) return all;
+    std::vector<Result> everywhere(static_cast<std::size_t>(team_.processes));
+    if (team_.gather(&all, sizeof(Result), everywhere.data()) != 0) throw std::runtime_error("the processes did not meet");
+    for (const Result& part : everywhere) add(none, part);
+    return none;
+}
+
 // The gathered instances, and with their own probabilities.
 Bag LargeBag::Scratch::bag(const Kernels& kernels) {
     undecided.find_probabilities(kernels);
@@ -86,40 +113,34 @@ Bag LargeBag::Scratch::tilted_bag(const Kernels& kernels, double tilt) {
 }
 
 void LargeBag::survey() {
-    const auto parts = map<Survey>([&](Scratch& scratch, int64_t) {
+    const Survey nothing{{}, {infinity, -infinity}, 0, 0, 0, 0};
+    all_ = combine(nothing, [&](Scratch& scratch, int64_t c) {
         const Bag bag = scratch.bag(kernels_);
-        const Range range = bag.size > 0 ? kernels_.range(bag.z, bag.size) : Range{infinity, -infinity};
+        const Range range = bag.size > 0 ? kernels_.range(bag.z, bag.size) : nothing.range;
         const Moments moments = kernels_.moments(bag.p, bag.q, bag.size);
-        return Survey{moments, range, bag.size, scratch.undecided.ones(0), scratch.undecided.broken(0)};
+        const Undecided& chunk_of = scratch.undecided;
+        return Survey{moments, range, chunk(c).n, bag.size, chunk_of.ones(0), chunk_of.broken(0) ? 1 : 0};
     });
-    std::vector<Moments> moments;
-    range_ = {infinity, -infinity};
-    for (const Survey& part : parts) {
-        moments.push_back(part.moments);
-        range_ = {std::min(range_.low, part.range.low), std::max(range_.high, part.range.high)};
-        size_ += part.size;
-        ones_ += part.ones;
-        broken_ = broken_ || part.broken;
-    }
-    plain_ = together(moments);
 }
 
 Tilted LargeBag::at(double tilt) {
-    const auto parts = map<Moments>([&](Scratch& scratch, int64_t) {
+    const Moments moments = combine(Moments{}, [&](Scratch& scratch, int64_t) {
         double* p = scratch.tilted.reserve(2 * chunk_size);
         return tilted(kernels_, scratch.bag(kernels_), tilt, p, p + chunk_size).moments;
     });
-    return {tilt, nullptr, nullptr, together(parts)};
+    return {tilt, nullptr, nullptr, moments};
 }
 
-// Only where the search for a tilt asks for order statistics, which is the one thing that is neither sum nor product.
+// Only where the search for a tilt asks for order statistics, the one thing that is neither sum nor product: a bag on
+// several processes has none.
 std::vector<double> LargeBag::logits() {
+    if (team_.gather) return {};
     const auto parts = map<std::vector<double>>([](Scratch& scratch, int64_t) {
         const Bag bag = scratch.undecided.bag(0);
         return std::vector<double>(bag.z, bag.z + bag.size);
     });
     std::vector<double> all;
-    all.reserve(static_cast<std::size_t>(size_));
+    all.reserve(static_cast<std::size_t>(all_.size));
     for (const std::vector<double>& part : parts) all.insert(all.end(), part.begin(), part.end());
     return all;
 }
@@ -138,27 +159,27 @@ void LargeBag::write(Posterior posterior) {
 }
 
 double LargeBag::all_alike(double sign) {
-    const auto parts = map<double>([&](Scratch& scratch, int64_t) {
+    return combine(0.0, [&](Scratch& scratch, int64_t) {
         const Bag bag = scratch.undecided.bag(0);
         return kernels_.log_sigmoid(bag.z, bag.size, sign);
     });
-    double total = 0.0;
-    for (const double part : parts) total += part;
-    return total;
 }
 
 double LargeBag::solve_open(Wanted wanted) {
-    const Tilted plain{0.0, nullptr, nullptr, plain_};
-    const Tilted view = solve_tilt(*this, wanted.nearest(plain_.mean), plain);
+    const Tilted plain{0.0, nullptr, nullptr, all_.moments};
+    const Tilted view = solve_tilt(*this, wanted.nearest(all_.moments.mean), plain);
     const Sight sight(view, wanted);
-    Spectrum empty;
-    choose_frequencies(kernels_, view.moments.variance, size_, sight.reach, empty);
-    Spectrum spectrum = together(map<Spectrum>([&](Scratch& scratch, int64_t) {
-        Spectrum part = empty;
+    Spectrum spectrum{};
+    choose_frequencies(kernels_, view.moments.variance, all_.size, sight.reach, spectrum);
+    const Phi phi = combine(Phi(spectrum), [&](Scratch& scratch, int64_t) {
+        Spectrum part = spectrum;
         const Bag bag = scratch.tilted_bag(kernels_, view.tilt);
         kernels_.characteristic(bag.p, bag.q, bag.size, part);
-        return part;
-    }));
+        return Phi(part);
+    });
+    spectrum.centre = phi.centre;
+    std::copy_n(phi.re, Spectrum::capacity, spectrum.re);
+    std::copy_n(phi.im, Spectrum::capacity, spectrum.im);
     kernels_.complete(spectrum);
     std::vector<double> weights(static_cast<std::size_t>(2 * sight.number));
     const double total = sight.weigh(kernels_, spectrum, weights.data());
@@ -173,14 +194,14 @@ double LargeBag::solve_open(Wanted wanted) {
 
 void LargeBag::solve() {
     survey();
-    const Wanted wanted = call_.wanted(j_, ones_);
+    const Wanted wanted = call_.wanted(j_, all_.instances, all_.ones);
     const auto every = [](double value) {
         return [value](Scratch&, const Bag& bag, double* out) { std::fill_n(out, bag.size, value); };
     };
     const auto nothing_new = [](Scratch&, const Bag& bag, double* out) { std::copy_n(bag.p, bag.size, out); };
     double value = 0.0;
-    switch (case_of(wanted, size_, broken_)) {
-        case Case::open: value = solve_open(wanted.possible(size_)); break;
+    switch (case_of(wanted, all_.size, all_.broken > 0)) {
+        case Case::open: value = solve_open(wanted.possible(all_.size)); break;
         case Case::none: value = all_alike(-1.0), write(every(0.0)); break;
         case Case::all: value = all_alike(1.0), write(every(1.0)); break;
         case Case::anything: value = 0.0, write(nothing_new); break;

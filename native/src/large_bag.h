@@ -5,6 +5,9 @@
 // found is put together in the order of the chunks. Chunks are cut at the same places whatever the number of threads, and
 // so is every digit of the answer. No pass keeps anything of an instance: the next computes its probabilities again from
 // its logit, which takes less time than memory does, and the bag needs no memory beside logits and results.
+//
+// The same holds for a bag whose instances lie on several processes. Each does its own chunks; what they found goes to all
+// of them and is put together in the order of the processes, so that all take the same steps and have the same answer.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +16,35 @@
 #include "bags.h"
 #include "interval.h"
 #include "kernels.h"
+#include "kofn.h"
 #include "tilt.h"
 
 namespace kofn {
 
+// The processes that a bag lies on. Without `gather` it lies on this one.
+struct Team {
+    int64_t processes = 1;
+    kofn_gather gather = nullptr;
+};
+
 class LargeBag final : public Tiltable {
 public:
-    LargeBag(const Kernels& kernels, const IntervalCall& call, int64_t j, int threads);
+    LargeBag(const Kernels& kernels, const IntervalCall& call, int64_t j, int threads, Team team = {});
     void solve();
 
-    int64_t size() const override { return size_; }
-    Range range() override { return range_; }
+    int64_t size() const override { return all_.size; }
+    Range range() override { return all_.range; }
     Tilted at(double tilt) override;
     std::vector<double> logits() override;
 
-private:
     struct Survey {
         Moments moments;  // without a tilt
         Range range;
-        int64_t size, ones;
-        bool broken;
+        int64_t instances, size, ones;  // all, undecided, and those of +inf
+        int64_t broken;                 // parts with a NaN
     };
+
+private:
     struct Scratch {  // of one thread
         Undecided undecided;
         Buffer tilted, posterior;
@@ -46,6 +57,8 @@ private:
     Input chunk(int64_t c) const;
     template <class Result, class Work>
     std::vector<Result> map(Work work);
+    template <class Result, class Work>
+    Result combine(Result none, Work work);
     void survey();
     double solve_open(Wanted wanted);
     double all_alike(double sign);
@@ -56,11 +69,9 @@ private:
     const IntervalCall& call_;
     const int64_t j_;
     const int threads_;
+    const Team team_;
     std::vector<Scratch> scratch_;
-    Moments plain_{};
-    Range range_{};
-    int64_t size_ = 0, ones_ = 0;  // undecided instances, and those of +inf
-    bool broken_ = false;
+    Survey all_{};
 };
 
 }  // namespace kofn

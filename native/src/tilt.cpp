@@ -71,10 +71,11 @@ Tilted solve_tilt(Tiltable& bag, double target, const Tilted& start) {
     if (!(low < at.tilt && at.tilt < high)) at = bag.at(low / 2 + high / 2);
     for (int step = 0; step < max_steps && low < high && !near_enough(at.moments, target); ++step) {
         (at.moments.mean > target ? high : low) = at.tilt;
-        double proposal;
-        if (step == restart_step) {
-            proposal = between_order_statistics(bag.logits(), target);
-        } else {
+        double proposal = low / 2 + high / 2;
+        const std::vector<double> logits = step == restart_step ? bag.logits() : std::vector<double>();
+        if (!logits.empty()) {
+            proposal = between_order_statistics(logits, target);
+        } else if (step <= restart_step || step % 2 == 0) {  // halves in between, which come to an end for any logits
             // Newton on the log-odds of the mean rather than on the mean: exact at once for equal logits.
             const double mean = at.moments.mean, room = mean * (size - mean);
             const double miss = log_odds - std::log(mean / (size - mean));

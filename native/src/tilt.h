@@ -48,7 +48,7 @@ public:
     virtual int64_t size() const = 0;
     virtual Range range() = 0;
     virtual Tilted at(double tilt) = 0;
-    virtual std::vector<double> logits() = 0;
+    virtual std::vector<double> logits() = 0;  // none if they are not at hand
 
 protected:
     ~Tiltable() = default;

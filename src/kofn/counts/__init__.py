@@ -4,6 +4,7 @@ from kofn.counts._backend import backend, use
 from kofn.counts._distribution import CountDistribution
 from kofn.counts._functions import count_posteriors, log_count_between, log_count_distribution, log_count_prob
 from kofn.counts._layout import Layout
+from kofn.counts._shared_bags import log_shared_count_between, log_shared_count_prob
 
 __all__ = [
     "CountDistribution",
@@ -13,5 +14,7 @@ __all__ = [
     "log_count_between",
     "log_count_distribution",
     "log_count_prob",
+    "log_shared_count_between",
+    "log_shared_count_prob",
     "use",
 ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import warnings
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,9 +21,10 @@ from torch import Tensor
 DTYPES = {torch.float32: 0, torch.float64: 1}
 _NUMBER = {dtype: torch.zeros((), dtype=dtype) for dtype in DTYPES}  # one number
 _POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
-_INTERFACE = 5  # KOFN_INTERFACE in kofn.h
+_INTERFACE = 6  # KOFN_INTERFACE in kofn.h
 _BAGS: list[Any] = [_INT, _POINTER, _POINTER, _INT64, _INT64]  # dtype, logits, offsets or NULL, n, b
 _OPTIONS: list[Any] = [_INT, _INT]  # level, threads
+_GATHER: Any = ctypes.CFUNCTYPE(_INT, _POINTER, _INT64, _POINTER)  # kofn_gather
 
 
 def _load() -> Any:
@@ -36,6 +38,7 @@ def _load() -> Any:
             f"{path} was built for another version of kofn; build it again: pip install -e . (or make test)"
         )
     library.kofn_interval.argtypes = [*_BAGS, *[_POINTER] * 5, *_OPTIONS]
+    library.kofn_shared_interval.argtypes = [*_BAGS, *[_POINTER] * 5, _INT64, _GATHER, *_OPTIONS]
     library.kofn_log_likelihood.argtypes = [*_BAGS, *[_POINTER] * 2, ctypes.c_double, *[_POINTER] * 2, *_OPTIONS]
     library.kofn_class_counts.argtypes = [*_BAGS, _INT64, *[_POINTER] * 4, *_OPTIONS]
     library.kofn_scale.argtypes = [*_BAGS, *[_POINTER] * 2]
@@ -138,6 +141,36 @@ def posteriors(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor
     return out
 
 
+def shared_interval(
+    logits: Tensor,
+    offsets: Tensor | None,
+    low: Tensor,
+    high: Tensor | None,
+    processes: int,
+    gather: Callable[[bytes], list[bytes]],
+    *,
+    slope: bool,
+) -> tuple[Tensor, Any]:
+    """`interval` of bags that lie on several processes; `gather` gives what each of them gave it, in their order."""
+    failures: list[BaseException] = []
+
+    def call(mine: int, number: int, everywhere: int) -> int:
+        try:
+            ctypes.memmove(everywhere, b"".join(gather(ctypes.string_at(mine, number))), number * processes)
+        except BaseException as error:  # none can pass through C: it is raised below
+            failures.append(error)
+        return len(failures)
+
+    value = torch.empty_like(low, dtype=logits.dtype)
+    by_logits = torch.empty_like(logits) if slope else None
+    answers = (value, by_logits, None)
+    try:
+        _run(_library.kofn_shared_interval, logits, offsets, low.numel(), low, high, *answers, processes, _GATHER(call))
+    except RuntimeError as error:
+        raise (failures or [error])[0] from None
+    return value, by_logits
+
+
 def scale(slope: Tensor, offsets: Tensor, by: Tensor) -> Tensor:
     """slope (m,) times the number of its bag, by (b,), which is of the same dtype."""
     out = torch.empty_like(slope)
@@ -211,7 +244,7 @@ def class_counts(
     return value, by_logits, given
 
 
-def _run(function: Any, logits: Tensor, offsets: Tensor | None, bags: int, *rest: Tensor | float | None) -> None:
+def _run(function: Any, logits: Tensor, offsets: Tensor | None, bags: int, *rest: Any) -> None:
     start = None if offsets is None else offsets.data_ptr()
     plain = [part.data_ptr() if isinstance(part, Tensor) else part for part in rest]
     code = function(
