@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from kofn.cli._processes import lost_another, together
 from kofn.cli._screen_text import shell_command, system_error
 
 
@@ -39,7 +40,9 @@ def told_how_to_go_on(checkpoint: Path | None, resume: bool) -> Iterator[None]:
         if checkpoint is None or not checkpoint.exists():
             raise
         raise OSError(f"{system_error(error)}. {_what_was_kept(checkpoint)}") from error
-    except Exception:
+    except Exception as error:
+        if lost_another(error):
+            raise ConnectionError(f"another process of this fit has ended. {_what_was_kept(checkpoint)}") from error
         if checkpoint is not None and not resume:
             checkpoint.unlink(missing_ok=True)
         raise
@@ -50,5 +53,7 @@ def _what_was_kept(checkpoint: Path | None) -> str:
         return "Nothing was kept, because only a network writes checkpoints."
     if not checkpoint.exists():
         return "Nothing was kept, because no epoch had ended."
+    if together() > 1:
+        return f"The last epoch is kept in {checkpoint}. Continue with --resume, by torchrun as before."
     words = sys.argv[1:] if "--resume" in sys.argv else [*sys.argv[1:], "--resume"]
     return f"The last epoch is kept in {checkpoint}. Continue with: {shell_command('kofn', *words)}"

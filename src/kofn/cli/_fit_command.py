@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,6 +37,12 @@ class Model:
     jobs: Annotated[
         int | None,
         typer.Option(metavar="N", help="The number of processes for these fits. By default, one per CPU.", min=1),
+    ] = None
+    cluster: Annotated[
+        str | None,
+        options.text_option(
+            "ADDRESS", "Grow the trees on the workers of this Dask scheduler, such as tcp://10.0.0.1:8786."
+        ),
     ] = None
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the interrupted fit of a network from its checkpoint.")
@@ -94,17 +102,22 @@ def _run(table: Table, task: LLP | MIL | PU, model: Model, settings: Settings, t
     from kofn.cli._cut_off import require_startable, told_how_to_go_on
     from kofn.cli._learner_options import chosen_learners, make_learners
     from kofn.cli._outputs import only_fit_of, require_writable
+    from kofn.cli._processes import is_first, require_one_way
     from kofn.cli._progress import progress
     from kofn.tables import TableFile, check_model_target, fit_table
 
     target = model.output
     (name,) = chosen_learners([model.learner], task.loss)
     checkpoint = target.with_name(target.name + ".checkpoint") if name == "network" else None
-    learner = make_learners([name], settings.settings or (), network={"checkpoint": checkpoint})[name]
+    require_one_way(name, model.cluster)
+    if not is_first():  # which tells of the same warnings
+        warnings.simplefilter("ignore", UserWarning)
+    own: dict[str, dict[str, Any]] = {"network": {"checkpoint": checkpoint}, "trees": {"cluster": model.cluster}}
+    learner = make_learners([name], settings.settings or (), **own)[name]
     check_model_target(target)
     require_writable(target, force=model.force, inputs=(table.data,))
     TableFile(table.data)
-    with only_fit_of(target):
+    with only_fit_of(target) if is_first() else nullcontext():
         require_startable(checkpoint, target, model.resume)
         with told_how_to_go_on(checkpoint, model.resume):
             with progress(quiet=talk.quiet or talk.json) as bar:
@@ -123,6 +136,8 @@ def _run(table: Table, task: LLP | MIL | PU, model: Model, settings: Settings, t
                     scratch=target.absolute().parent,
                     on_stage=bar or (lambda _: None),
                 )
+            if not is_first():  # the model is the same in all processes
+                return
             fitted.save(target)
         if checkpoint is not None:
             checkpoint.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from kofn.estimators._fingerprint import Fingerprint
 from kofn.learners import Learner, Linear, Network, Trees
 
 # Of the machine, not of the model.
-NOT_KEPT = ("learner", "checkpoint", "callback", "progress", "device", "threads", "n_jobs")
+NOT_KEPT = ("learner", "checkpoint", "callback", "progress", "device", "threads", "cluster", "n_jobs")
 HELD_OUT = ("held_out_logits_", "held_out_bag_means_")  # in float32: they are looked at, not computed with
 BAG_MEANS = "bag_means."  # what the names of its tensors begin with
 WIDEST = 2**24  # bytes of all classes, so that a file cannot ask for memory that it does not fill

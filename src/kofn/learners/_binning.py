@@ -13,7 +13,9 @@ from kofn import _require
 from kofn._mapped import BLOCK, mapping_of, release
 
 
-def binned(matrix: NDArray[np.float32], *, categories: Collection[int], params: dict[str, Any]) -> Any:
+def binned(
+    matrix: NDArray[np.float32], *, categories: Collection[int], params: dict[str, Any], reference: Any = None
+) -> Any:
     """A `lightgbm.Dataset` of all rows of a matrix; those of a mapped matrix are read block by block.
 
     Bins are the same either way: LightGBM finds them in the same sample of rows.
@@ -22,11 +24,16 @@ def binned(matrix: NDArray[np.float32], *, categories: Collection[int], params: 
         matrix: (n, columns), NaN where a value is missing.
         categories: columns that hold codes of categories.
         params: of LightGBM.
+        reference: a data set that has the bins; None finds them in the matrix.
     """
     lightgbm = _require.package("lightgbm", extra="train")
     data = matrix if mapping_of(matrix) is None else _rows_class(lightgbm)(matrix)
     found = lightgbm.Dataset(
-        data, categorical_feature=sorted(categories) or "auto", params=params, free_raw_data=False
+        data,
+        reference=reference,
+        categorical_feature=sorted(categories) or "auto",
+        params=params,
+        free_raw_data=False,
     ).construct()
     release()
     return found

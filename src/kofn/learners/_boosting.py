@@ -16,6 +16,7 @@ from kofn._mapped import trim
 from kofn.learners._binning import binned
 from kofn.learners._held_out import HeldOut
 from kofn.learners._learner import Logits, Progress
+from kofn.learners._peers import ALONE, Peers
 from kofn.learners._problem import Problem
 from kofn.learners._problem_parts import mean_loss, parts_of
 from kofn.learners._splits import Split
@@ -32,30 +33,42 @@ class Boosting:
         problem: of a table.
         params: of LightGBM.
         progress: called every ten rounds.
+        peers: the processes that grow the same trees, each with its own share of the bags as its problem.
+        reference: a data set of LightGBM that has the bins; None finds them in the problem's instances.
 
     Attributes:
         start: the logit of every instance before the first tree, (), or those of the classes, (C,).
         can_split: whether a column has two values that a tree could separate; without any LightGBM fails.
     """
 
-    def __init__(self, problem: Problem, params: dict[str, Any], progress: Progress | None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        params: dict[str, Any],
+        progress: Progress | None,
+        *,
+        peers: Peers = ALONE,
+        reference: Any = None,
+    ) -> None:
         self.lightgbm = _require.package("lightgbm", extra="train")
-        self.problem, self.progress = problem, progress
+        self.problem, self.progress, self.peers = problem, progress, peers
         # With C classes a round is C trees, one for each column of the logits.
         self.params = params | {"objective": "none", "num_class": problem.start.numel()}
         self._over = Event()  # when nobody waits for the folds any more
         self.start: Logits = problem.start.numpy()
-        self._data = binned(problem.instances, categories=problem.categories, params=params)
+        self._data = binned(problem.instances, categories=problem.categories, params=params, reference=reference)
         self.can_split = any(self._data.feature_num_bin(i) > 1 for i in range(self._data.num_feature()))
 
     def run(self, rounds: int) -> tuple[str, list[float]]:
         """Boost all bags so many rounds: the trees as text, and the training loss before each round."""
         rows, part = self.problem.compact(columns=False)
         booster = self.lightgbm.Booster(self.params, self._part(rows))
+        mine: list[float] = []
         losses: list[float] = []
-        objective = boosting_gradient(part, losses)
+        objective, weight = boosting_gradient(part, mine), float(part.bag_weights.sum())
         for number in range(rounds):
             booster.update(fobj=objective)
+            losses.append(self.peers.mean(mine[-1], weight))
             _tell(self.progress, "all bags", number, rounds, train_loss=losses[-1])
         return booster.model_to_string(), losses
 
@@ -88,19 +101,26 @@ class Boosting:
         train, held = (self.problem.take(units) for units in splits[number])
         (rows, part), (held_rows, judged) = train.compact(columns=False), held.compact()
         booster = self.lightgbm.Booster(self.params, self._part(rows))
-        booster.add_valid(self._part(held_rows), "held out")
         losses: list[float] = []
         objective, parts = boosting_gradient(part), parts_of(judged)
+        judges = len(held_rows) > 0  # or its peers do
+        if judges:
+            booster.add_valid(self._part(held_rows), "held out")
+        weight = float(held.bag_weights.sum())
+        mine = 0.0
 
         def held_out_loss(scores: Any, _: Any) -> list[Any]:
-            losses.append(float(mean_loss(parts, judged, torch.from_numpy(scores) + judged.start)))
+            nonlocal mine
+            mine = float(mean_loss(parts, judged, torch.from_numpy(scores) + judged.start))
             return []
 
         what = f"fold {number + 1} of {len(splits)}" if len(splits) > 1 else "choosing the number of rounds"
         best = 0
         for step in range(rounds):
             booster.update(fobj=objective)
-            booster.eval_valid(held_out_loss)
+            if judges:
+                booster.eval_valid(held_out_loss)
+            losses.append(self.peers.mean(mine, weight))
             _tell(progress, what, step, rounds, val_loss=losses[-1])
             if losses[-1] < losses[best]:
                 best = step
@@ -108,10 +128,12 @@ class Boosting:
                 break
 
         def scores(after: int) -> Logits:
+            if not judges:
+                return np.empty((0, *self.problem.outputs))
             trees: Logits = booster.predict(judged.instances, raw_score=True, num_iteration=after + 1)
             return self.start + trees
 
-        return HeldOut(losses, float(held.bag_weights.sum()), held_rows.numpy(), scores)
+        return HeldOut(losses, self.peers.total(weight), held_rows.numpy(), scores)
 
     def _part(self, rows: Tensor) -> Any:
         """Some rows of the binned table."""

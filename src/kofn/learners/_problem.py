@@ -289,6 +289,8 @@ def deal(labeled: Tensor, chosen: Tensor, size: int, epoch: int, seed: int) -> t
         >>> bags.sizes.tolist(), positives.tolist(), bags[0][0].item()
         ([3, 3], [1, 1], 0)
     """
+    if not len(chosen):
+        return Bags.from_lists([]), torch.zeros(0, dtype=torch.int64)
     generator = generator_of(seed, epoch)
     known, unknown = chosen[labeled[chosen]], chosen[~labeled[chosen]]
     unknown = unknown[torch.randperm(len(unknown), generator=generator)]

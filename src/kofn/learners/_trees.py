@@ -14,10 +14,11 @@ from torch import Tensor
 from kofn import _require
 from kofn._mapped import blocks
 from kofn.learners._boosting import Boosting
+from kofn.learners._cluster import fit_on_cluster
 from kofn.learners._held_out import mean_curve, validation
 from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress, require_table
 from kofn.learners._problem import Problem
-from kofn.learners._splits import splits_of
+from kofn.learners._splits import Split, splits_of
 from kofn.learners._tree_text import require_sound_trees
 
 LARGEST_FACTOR = 1e6  # of the learning rate and the penalty
@@ -48,6 +49,8 @@ class Trees(Learner):
         patience: number of rounds without a better held-out loss after which a fold ends.
         threads: maximum number of threads; None takes as many as torch uses. With a table of less than a million values
             each thread works on a fold of its own, with a larger one all work on the same tree.
+        cluster: address of a Dask scheduler, such as ``"tcp://10.0.0.1:8786"``, on all of whose workers the trees are
+            grown, each with its share of the bags; None for this process. Needs ``pip install kofn[cluster]``.
         options: further parameters of LightGBM by its own names, such as ``{"monotone_constraints": [1, 0]}``.
 
     Examples:
@@ -74,6 +77,7 @@ class Trees(Learner):
         folds: int = 5,
         patience: int = 40,
         threads: int | None = None,
+        cluster: str | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.rounds = rounds
@@ -87,20 +91,34 @@ class Trees(Learner):
         self.folds = folds
         self.patience = patience
         self.threads = threads
+        self.cluster = cluster
         self.options = options
 
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedTrees:
         self.require_options()
         require_table(problem, "Trees")
-        boosting = Boosting(problem, self._params(problem.instances, seed), progress)
+        splits = [] if self.rounds is not None else splits_of(problem, self.folds, seed)
+        if self.cluster is not None:
+            fitted: FittedTrees = fit_on_cluster(self, problem, splits, seed=seed, progress=progress)
+            return fitted
+        params = self.params(problem.instances, seed, threads=self._threads())
+        return self.boosted(Boosting(problem, params, progress), splits)
+
+    def boosted(self, boosting: Boosting, splits: list[Split]) -> FittedTrees:
+        """Boost with the number of rounds that is best on the held-out bags of splits; every process of a cluster does.
+
+        Args:
+            boosting: on the bags of this process.
+            splits: of these bags, where the number is chosen.
+        """
+        problem = boosting.problem
         if not boosting.can_split:
             return FittedTrees("", boosting.start, self.threads)
-        splits = [] if self.rounds is not None else splits_of(problem, self.folds, seed)
         if not splits:
             rounds = self.rounds or UNCHOSEN
             text, losses = boosting.run(rounds)
             return FittedTrees(text, boosting.start, self.threads, history=history(losses, []))
-        at_once = self._threads() if problem.instances.size < SMALL else 1
+        at_once = self._threads() if problem.instances.size < SMALL and self.cluster is None else 1
         tried = boosting.folds(splits, self.max_rounds, self.patience, threads=at_once)
         best = round(float(np.mean([np.argmin(each.losses) for each in tried])))
         curve, judged = mean_curve(tried), validation(problem, tried, best)
@@ -130,6 +148,11 @@ class Trees(Learner):
         _require.whole_number("leaves", self.leaves, low=2, high=131072)  # LightGBM's own limit
         if self.threads is not None:  # OpenMP ends the process if it cannot have them
             _require.whole_number("threads", self.threads, low=1, high=1024)
+        if self.cluster is not None and not (isinstance(self.cluster, str) and "://" in self.cluster):
+            raise ValueError(
+                f"`cluster` must be the address of a Dask scheduler, such as 'tcp://10.0.0.1:8786'; got "
+                f"{self.cluster!r}."
+            )
         _require.number("learning_rate", self.learning_rate, low=0, high=LARGEST_FACTOR)
         if self.learning_rate == 0:  # which LightGBM refuses
             raise ValueError("`learning_rate` must be above 0, or no tree would change anything; got 0.")
@@ -141,8 +164,8 @@ class Trees(Learner):
     def _threads(self) -> int:
         return self.threads or torch.get_num_threads()
 
-    def _params(self, instances: Instances, seed: int) -> dict[str, Any]:
-        threads = 1 if instances.size < SMALL else self._threads()
+    def params(self, instances: Instances, seed: int, *, threads: int) -> dict[str, Any]:
+        """Parameters of LightGBM for a whole table."""
         return {
             "learning_rate": self.learning_rate,
             "num_leaves": self.leaves,
@@ -152,7 +175,9 @@ class Trees(Learner):
             "bagging_freq": 1,
             "feature_fraction": self.column_fraction,
             "seed": seed % 2**31,
-            "num_threads": threads,
+            # LightGBM would draw the rows that it bins in one way from a matrix, in another from blocks of it.
+            "data_random_seed": seed % 2**31,
+            "num_threads": 1 if instances.size < SMALL else threads,
             "deterministic": True,
             "force_col_wise": True,
             "metric": "None",
