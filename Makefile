@@ -72,7 +72,8 @@ sanitize: $(VENV)/ready
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so):$$(gcc -print-file-name=libstdc++.so.6)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	KOFN_LIBRARY=build/sanitize/libkofn.so \
-	$(BIN)/python -m pytest -q -p no:cacheprovider tests/counts tests/classes -k "native and not compiler and not compile"
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/counts tests/classes \
+	-k "(native or large or shared) and not compiler and not compile"
 
 clean:
 	rm -rf $(VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache kofn-demo
