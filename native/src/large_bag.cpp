@@ -98,7 +98,7 @@ Result LargeBag::combine(Result none, Work work) {
     return none;
 }
 
-// The gathered instances, and with their own probabilities.
+// The gathered instances with their own probabilities.
 Bag LargeBag::Scratch::bag(const Kernels& kernels) {
     undecided.find_probabilities(kernels);
     return undecided.bag(0);
@@ -118,8 +118,8 @@ void LargeBag::survey() {
         const Bag bag = scratch.bag(kernels_);
         const Range range = bag.size > 0 ? kernels_.range(bag.z, bag.size) : nothing.range;
         const Moments moments = kernels_.moments(bag.p, bag.q, bag.size);
-        const Undecided& chunk_of = scratch.undecided;
-        return Survey{moments, range, chunk(c).n, bag.size, chunk_of.ones(0), chunk_of.broken(0) ? 1 : 0};
+        const Undecided& all = scratch.undecided;
+        return Survey{moments, range, chunk(c).n, bag.size, all.ones(0), all.broken(0) ? 1 : 0};
     });
 }
 
