@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo examples test check lint paper bench fuzz figures outputs tutorials docs site-test sanitize clean
+.PHONY: demo examples test check lint paper bench fuzz figures outputs tutorials docs site-test sanitize release lowest clean
 
 # One environment for everything; made again when its ingredients change.
 $(VENV)/ready: pyproject.toml constraints.txt $(shell find native -type f)
@@ -74,6 +74,27 @@ sanitize: $(VENV)/ready
 	KOFN_LIBRARY=build/sanitize/libkofn.so \
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/counts tests/classes \
 	-k "(native or large or shared) and not compiler and not compile"
+
+# Every file of a release, built from the last commit and checked, in dist/; nothing is published.
+release: build/release/tools/ready
+	build/release/tools/bin/python -m release
+
+build/release/tools/ready: release/requirements.txt
+	$(PYTHON) -m venv build/release/tools
+	build/release/tools/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# The fast tests with the oldest versions that pyproject.toml allows: make lowest TORCH="torch==2.13.0+cpu"
+TORCH ?= torch
+lowest:
+	$(PYTHON) -m venv --clear build/lowest
+	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.9"
+	echo "$(TORCH)" > build/lowest/torch.txt
+	build/lowest/bin/uv pip compile --quiet --no-deps --resolution lowest-direct --extra all -c build/lowest/torch.txt \
+		--python build/lowest/bin/python pyproject.toml -o build/lowest/constraints.txt
+	KOFN_NATIVE=1 build/lowest/bin/uv pip install --quiet --python build/lowest/bin/python \
+		-c build/lowest/constraints.txt ".[dev]"
+	build/lowest/bin/python -m pytest -q -n 2 --dist worksteal -m "not slow and not browser and not data" tests
 
 clean:
 	rm -rf $(VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache kofn-demo
