@@ -37,10 +37,10 @@ def start(script: str, *arguments: Any, **variables: Any) -> subprocess.Popen[by
     )
 
 
-def finish(process: subprocess.Popen[bytes]) -> str:
+def finish(process: subprocess.Popen[bytes], *, seconds: float = 120) -> str:
     """Wait for the end, which must be a good one; what was printed."""
     try:
-        said = process.communicate(timeout=120)[0].decode()
+        said = process.communicate(timeout=seconds)[0].decode()
     finally:
         process.kill()
     assert process.returncode == 0, said

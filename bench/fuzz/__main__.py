@@ -1,4 +1,4 @@
-"""Both engines on 100,000 awkward bags against an independent oracle; fails where a promised bound does not hold."""
+"""The engines on 100,000 awkward bags against an independent oracle; fails where a promised bound does not hold."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from rich.console import Console
 from rich.progress import track
 
 from bench.fuzz.awkward_bags import DTYPES, LAYOUTS
-from bench.fuzz.checks import BOUNDS, CHUNK, Tally, check_chunk, engines
+from bench.fuzz.checks import BOUNDS, CHUNK, Engine, Tally, check_chunk, installed
 from bench.record import Rows, machine, markdown, write
 
 SHOWN = 20  # failures; as many are in the record
@@ -31,9 +32,11 @@ NAMES = {
 }
 
 
-def run(chunks: Sequence[int], *, bags: int, seed: int, jobs: int) -> Iterator[Tally]:
+def run(
+    chunks: Sequence[int], *, bags: int, seed: int, jobs: int, engines: Sequence[Engine] | None = None
+) -> Iterator[Tally]:
     """The chunks in their order, whoever has done them."""
-    check = partial(check_chunk, bags=bags, seed=seed)
+    check = partial(check_chunk, bags=bags, seed=seed, engines=engines)
     if jobs == 1:
         yield from map(check, chunks)
         return
@@ -42,8 +45,8 @@ def run(chunks: Sequence[int], *, bags: int, seed: int, jobs: int) -> Iterator[T
         yield from pool.map(check, chunks)
 
 
-def error_rows(tally: Tally) -> Rows:
-    columns = [(engine, layout) for engine in engines() for layout in LAYOUTS]
+def error_rows(tally: Tally, engines: Sequence[Engine]) -> Rows:
+    columns = [(engine, layout) for engine in engines for layout in LAYOUTS]
     rows = [["largest error in float64", "bound", *(f"{engine}, {layout}" for engine, layout in columns)]]
     for quantity, bound in BOUNDS.items():
         errors = (tally.worst.get(f"{quantity}, {engine}, {layout}") for engine, layout in columns)
@@ -51,10 +54,10 @@ def error_rows(tally: Tally) -> Rows:
     return rows
 
 
-def failure_rows(tally: Tally) -> Rows:
-    rows = [["dtype", "bags", *(f"{what}, {engine}" for engine in engines() for what in ("numbers", "wrong"))]]
+def failure_rows(tally: Tally, engines: Sequence[Engine]) -> Rows:
+    rows = [["dtype", "bags", *(f"{what}, {engine}" for engine in engines for what in ("numbers", "wrong"))]]
     for dtype in DTYPES:
-        counts = [(tally.numbers[f"{dtype}, {engine}"], tally.wrong[f"{dtype}, {engine}"]) for engine in engines()]
+        counts = [(tally.numbers[f"{dtype}, {engine}"], tally.wrong[f"{dtype}, {engine}"]) for engine in engines]
         rows.append([dtype, f"{tally.facts[dtype]:,}", *(f"{number:,}" for pair in counts for number in pair)])
     return rows
 
@@ -79,6 +82,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="random seed")
     parser.add_argument("--jobs", type=int, default=2, help="processes; the bags are the same for any number")
     parser.add_argument("--chunk", type=int, help="only this chunk of the bags: what a failure names")
+    parser.add_argument(
+        "--engines",
+        nargs="+",
+        choices=get_args(Engine),
+        default=installed(),
+        help="which to ask; triton runs on a CPU with TRITON_INTERPRET=1",
+    )
     parser.add_argument("--out", type=Path, default=Path("bench/fuzz"), help="where .md and .json go")
     options = parser.parse_args(arguments)
     if np.finfo(np.longdouble).eps > 1e-18:
@@ -88,11 +98,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chunks = range(-(-options.bags // CHUNK)) if options.chunk is None else [options.chunk]
     begin = time.perf_counter()
     tally = Tally()
-    done = run(chunks, bags=options.bags, seed=options.seed, jobs=options.jobs)
+    done = run(chunks, bags=options.bags, seed=options.seed, jobs=options.jobs, engines=options.engines)
     for part in track(done, "fuzz", total=len(chunks), console=console):
         tally.add(part)
     tally.failures.sort(key=lambda failure: -failure.error / BOUNDS[failure.quantity])
-    tables = [markdown(rows) for rows in (error_rows(tally), failure_rows(tally))]
+    tables = [markdown(rows) for rows in (f(tally, options.engines) for f in (error_rows, failure_rows))]
     about = summary(tally, options.seed, time.perf_counter() - begin, options.jobs)
     text = "\n\n".join([f"{machine()}.", about, *tables])
     console.print(text, markup=False, soft_wrap=True)

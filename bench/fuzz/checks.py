@@ -1,8 +1,9 @@
-"""Every answer of both engines about a chunk of bags, beside the truth."""
+"""Every answer of the engines about a chunk of bags, beside the truth."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -13,7 +14,7 @@ import kofn
 from bench.fuzz.awkward_bags import Array, Batch, batches
 from bench.fuzz.wide_oracle import Truth, truths
 
-Engine = Literal["native", "torch"]
+Engine = Literal["native", "torch", "triton"]
 CHUNK = 500  # bags that are drawn from one seed
 # What is promised: of logarithms relative to max(1, |log p|), of gradients and posteriors absolute.
 BOUNDS = {
@@ -67,14 +68,18 @@ class Tally:
         self.failures += other.failures
 
 
-def engines() -> tuple[Engine, ...]:
-    """Both, or only torch where the C++ core was not built."""
+def installed() -> tuple[Engine, ...]:
+    """The core and torch, or only torch where the C++ core was not built."""
     return ("native", "torch") if kofn.counts.backend() == "native" else ("torch",)
 
 
-def check_chunk(chunk: int, *, bags: int, seed: int) -> Tally:
+def check_chunk(
+    chunk: int, *, bags: int, seed: int, engines: Sequence[Engine] | None = None, device: str = "cpu"
+) -> Tally:
     """Draw one chunk of so many bags in all, and compare every answer about it with the truth."""
     drawn = batches(seed, chunk, min(CHUNK, bags - chunk * CHUNK))
+    if device == "mps":  # which has no float64
+        drawn = [batch for batch in drawn if batch.dtype != "float64"]
     counts, low, high = (np.concatenate([getattr(b, name) for b in drawn]) for name in ("counts", "low", "high"))
     known = iter(truths([bag for batch in drawn for bag in batch.bags], counts, low, high))
     tally = Tally()
@@ -84,18 +89,18 @@ def check_chunk(chunk: int, *, bags: int, seed: int) -> Tally:
         tally.facts["instances"] += int(batch.sizes.sum())
         tally.facts["impossible counts"] += sum(bool(bag.log_prob[0] == -np.inf) for bag in truth)
         tally.deepest = min(tally.deepest, *(float(bag.log_law[bag.log_law > -np.inf].min()) for bag in truth))
-        for engine in engines():
-            for quantity, found in ask(batch, engine)._asdict().items():
+        for engine in engines or installed():
+            for quantity, found in ask(batch, engine, device)._asdict().items():
                 compare(tally, batch, truth, found.reshape(-1), engine, quantity)
     return tally
 
 
-def ask(batch: Batch, engine: Engine) -> Truth:
-    """The answers of an engine, laid out as the batch is."""
-    where = batch.where()
-    counts, low, high = (torch.from_numpy(v.copy()) for v in (batch.counts, batch.low, batch.high))
+def ask(batch: Batch, engine: Engine, device: str = "cpu") -> Truth:
+    """The answers of an engine on a device, laid out as the batch is."""
+    where = {name: tensor.to(device) for name, tensor in batch.where().items()}
+    counts, low, high = (torch.from_numpy(v.copy()).to(device) for v in (batch.counts, batch.low, batch.high))
     with kofn.counts.use(engine):
-        x = batch.logits().requires_grad_()
+        x = batch.logits().to(device).requires_grad_()
         value = kofn.log_count_prob(x, counts, **where)
         between = kofn.log_count_between(x, low, high, **where)
         slope, between_slope = (torch.autograd.grad(v, x, torch.ones_like(v))[0] for v in (value, between))
@@ -105,7 +110,7 @@ def ask(batch: Batch, engine: Engine) -> Truth:
     for answer in answers:
         if answer.dtype != x.dtype:
             raise TypeError(f"{batch.place}: an answer about {x.dtype} came in {answer.dtype}.")
-    return Truth(*(answer.detach().double().numpy() for answer in answers))
+    return Truth(*(answer.detach().cpu().double().numpy() for answer in answers))
 
 
 def compare(tally: Tally, batch: Batch, truth: list[Truth], found: Array, engine: Engine, quantity: str) -> None:

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 
 from kofn import Bags
 from kofn.learners import Network, Problem, ProportionObjective
-from kofn.learners._device_data import DeviceData
+from kofn.learners._device_data import DeviceData, training_device
 from kofn.learners._loop import Loop
 
 META = torch.device("meta")
@@ -100,6 +100,25 @@ def test_the_rule_is_half_of_the_free_memory(monkeypatch: pytest.MonkeyPatch) ->
         assert data.is_resident == fits
         assert data._instances.device == (META if fits else instances.device)
         assert data.gather(torch.tensor([3, 1])).device == META
+
+
+def test_the_device_of_a_fit_is_not_that_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accelerate keeps what it finds first."""
+    assert training_device("auto", 1, 0) == torch.device("cpu")
+    train(some_bags(), optimizer=SGD, device="cpu")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.current_device", lambda: 1)
+    assert training_device("cpu", 1, 0) == torch.device("cpu")
+    for option in ("cuda", "auto"):
+        assert training_device(option, 1, 0) == torch.device("cuda:1")
+        assert training_device(option, 4, 3) == torch.device("cuda:3")
+    monkeypatch.setattr("kofn.learners._loop.DeviceData", _refuse)
+    with pytest.raises(NotImplementedError, match="cuda:1"):
+        train(some_bags(), optimizer=SGD, device="cuda")
+
+
+def _refuse(instances: Tensor, device: torch.device) -> None:
+    raise NotImplementedError(str(device))
 
 
 @pytest.mark.parametrize("make", [some_bags, mil_bags, some_pu, of_one_size])

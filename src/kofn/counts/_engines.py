@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Protocol, cast
 
 import torch
@@ -38,7 +39,7 @@ class Engine(Protocol):
 
 
 class IndependentEngine(Engine, Protocol):
-    """What `_native_engine`, `_torch_engine` and `_operators` all are: engines of independent labels."""
+    """What `_native_engine`, `_torch_engine`, `_triton_engine` and `_operators` are: engines of independent labels."""
 
     def log_shift(self, logits: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> Tensor:
         """What a bag effect of standard deviation sigma adds to log P(S = count), float64; see `_bag_effect`."""
@@ -57,8 +58,13 @@ def engine_for(logits: Tensor) -> IndependentEngine:
         # In silence, the tangent of an operator would be zero. There the graph breaks, and the engine runs as it is;
         # under fullgraph=True that is an error.
         return cast(IndependentEngine, _OutsideGraph()) if transformed else _operators
-    native = not transformed and backend() == "native" and _native_library.takes(logits)
-    return _native_engine if native else _torch_engine
+    if transformed:
+        return _torch_engine
+    if backend() == "triton":
+        engine: Any = import_module("kofn.counts._triton_engine")  # here, since Triton is optional and slow to import
+        engine.require_device(logits)
+        return cast(IndependentEngine, engine)
+    return _native_engine if backend() == "native" and _native_library.takes(logits) else _torch_engine
 
 
 class _OutsideGraph:

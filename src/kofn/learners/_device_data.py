@@ -103,3 +103,14 @@ class DeviceData:
 def _free_memory(device: torch.device) -> float:
     """Bytes that a device can still give; the host has the instances already."""
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else float("inf")
+
+
+def training_device(option: str, processes: int, process: int) -> torch.device:
+    """The device of a process, of so many on this machine: a GPU for each.
+
+    Accelerate's own answer would be that of the first fit of the session, which may have been to the CPU. An `mps`
+    device is none to train on: it has no float64.
+    """
+    if option == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", process if processes > 1 else torch.cuda.current_device())

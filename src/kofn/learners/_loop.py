@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 from kofn.learners._attention import AttentionMIL
 from kofn.learners._bag_sampler import BagSampler
 from kofn.learners._checkpoints import Checkpoint, fit_identity
-from kofn.learners._device_data import Batch, DeviceData
+from kofn.learners._device_data import Batch, DeviceData, training_device
 from kofn.learners._instance_network import instance_logits
 from kofn.learners._learner import Progress
 from kofn.learners._mapped_features import MappedFeatures
@@ -60,9 +60,7 @@ class Loop:
         self.options, self.train, self.valid, self.seed = options, train, valid, seed
         # Without a GPU the processes must be set to CPUs, or each would train on its own.
         self.state = PartialState(cpu=options.device == "cpu" or not torch.cuda.is_available())
-        self.device = torch.device("cpu") if options.device == "cpu" else self.state.device
-        if self.device.type == "mps":  # which has no float64
-            self.device = torch.device("cpu")
+        self.device = training_device(options.device, self.state.num_processes, self.state.local_process_index)
         self.processes, self.process = self.state.num_processes, self.state.process_index
         self.data = DeviceData(instances, self.device)
         self.stream = RandomStream(self.device)
