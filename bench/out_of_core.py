@@ -54,6 +54,7 @@ def fit(data: Path, scratch: Path, options: dict[str, Any], *, mapped: bool) -> 
     ends = [*(at for _, at in stages[1:]), time.monotonic() - start]
     found = {
         "seconds": ends[-1],
+        "processor": time.process_time(),
         "stages": {what: end - at for (what, at), end in zip(stages, ends, strict=True)},
         "fit": model.seconds,
         "steps": len(model.estimator.history_),
@@ -91,11 +92,12 @@ def watched(arguments: list[str]) -> dict[str, Any]:
 
 def told(record: dict[str, Any]) -> str:
     """The page of a record."""
-    rows = [["fit", "peak, GB", "of it anonymous, GB", "reading, s", "training and baselines, s", "all, s"]]
+    rows = [["fit", "peak, GB", "anonymous, GB", "reading, s", "training and baselines, s", "all, s", "processor, s"]]
     for name, found in record["fits"].items():
         reading = sum(seconds for what, seconds in found["stages"].items() if what not in ("training", "measuring"))
         memories = [f"{found[what] / 1e9:.2f}" for what in ("peak", "anonymous")]
         rows.append([name, *memories, f"{reading:.0f}", f"{found['fit']:.0f}", f"{found['seconds']:.0f}"])
+        rows[-1].append(f"{found['processor']:.0f}")
     return (
         f"{record['machine']}.\n\n{record['rows']:,} rows x {COLUMNS} columns in bags of {BAG}, "
         f"{record['bytes'] / 1e9:.1f} GB of Parquet in {record['files']} files; as one float32 matrix "
@@ -127,6 +129,8 @@ def main() -> None:
     record |= {
         "machine": machine().replace("one thread used", "shared"),
         "rows": options.rows,
+        "columns": COLUMNS,
+        "bag": BAG,
         "bytes": sum(path.stat().st_size for path in files),
         "files": len(files),
     }

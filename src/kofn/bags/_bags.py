@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from kofn import _require
+from kofn._mapped import beside
 from kofn.bags._names import numbered
 from kofn.counts._arguments import require_offsets
 
@@ -75,6 +76,8 @@ class Bags:
         sizes = np.bincount(bag_of, minlength=len(names))
         in_order = bool((bag_of[1:] >= bag_of[:-1]).all())
         order = np.arange(len(bag_of)) if in_order else np.argsort(bag_of, kind="stable")
+        if isinstance(ids, np.ndarray):
+            order = beside(ids, order)
         return cls(torch.from_numpy(order), _offsets(torch.from_numpy(sizes)), names=names)
 
     @classmethod

@@ -29,7 +29,12 @@ def path(text: str) -> Path:
 
 
 Data = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A table in CSV or Parquet format, by its extension.", parser=path)
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="A table in CSV or Parquet format by its extension, or a folder of Parquet files.",
+        parser=path,
+    ),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that kofn fit wrote.", parser=path)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]

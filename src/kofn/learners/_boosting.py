@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from kofn import _require
-from kofn._mapped import trim
+from kofn._mapped import release, trim
 from kofn.learners._binning import binned
 from kofn.learners._held_out import HeldOut
 from kofn.learners._learner import Logits, Progress
@@ -21,6 +21,8 @@ from kofn.learners._problem import Problem
 from kofn.learners._problem_parts import mean_loss, parts_of
 from kofn.learners._splits import Split
 from kofn.learners._surrogate import curvature
+
+TRIM = 8  # parts of a problem after which freed memory is given back
 
 
 class Boosting:
@@ -151,19 +153,20 @@ def boosting_gradient(problem: Problem, losses: list[float] | None = None) -> An
     """
     parts = parts_of(problem)
     shape = (len(problem.instances), *problem.outputs)
+    release()
     slopes, bends = (np.empty(shape, np.float32, order="F") for _ in range(2))  # LightGBM takes class after class
 
     def objective(scores: Any, _: Any) -> tuple[Any, Any]:
         found = []
-        for rows, part in parts:
+        for number, (rows, part) in enumerate(parts):
             logits = torch.from_numpy(scores[rows]) + problem.start
             each, slope = part.losses_and_slope(logits)
             slopes[rows], bends[rows] = slope, curvature(logits, slope, part.row_weights)
             found.append(each)
+            if number % TRIM == TRIM - 1:
+                trim()
         if losses is not None:
             losses.append(float(problem.mean(torch.cat(found))))
-        if len(parts) > 1:
-            trim()
         return slopes, bends
 
     return objective

@@ -40,7 +40,7 @@ def cross_validate_table(
     PU, of the labelled and of the unlabelled rows.
 
     Args:
-        path: a CSV or Parquet file.
+        path: a CSV or Parquet file, or a folder of Parquet files.
         estimators: by name; of one task, with the same loss, so that their losses can be compared.
         n_folds: how many.
         seed: of the folds.

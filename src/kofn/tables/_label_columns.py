@@ -155,7 +155,8 @@ def count_labels(
     if len(columns) > 1 and not interval:
         return _class_labels(metadata, columns, path, kind=kind, rounding=rounding)
     where = Column(path, ",".join(columns))
-    y = np.column_stack([numbers(metadata.columns[name], Column(path, name), metadata) for name in columns])
+    each = [numbers(metadata.columns[name], Column(path, name), metadata) for name in columns]
+    y = np.column_stack(each) if interval else each[0][:, None]
     labels = bag_values(y, metadata, where)
     if interval:
         _require_possible(partial(from_bounds, torch.from_numpy(labels)), metadata, where)

@@ -51,8 +51,9 @@ class RowMetadata:
     @property
     def first_rows(self) -> NDArray[np.int64]:
         """The first row of each bag."""
-        first: NDArray[np.int64] = np.unique(self._bags(), return_index=True)[1]
-        return first
+        # Bags are numbered in the order in which they appear: a new one has a larger number than all before it.
+        largest = np.maximum.accumulate(self._bags())
+        return np.flatnonzero(np.append(True, largest[1:] != largest[:-1])[: len(largest)])
 
     def bags(self, rows: Any = slice(None)) -> Bags:
         """The bags of some rows, by default of all, with each row as often as it has copies."""

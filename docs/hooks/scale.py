@@ -1,0 +1,95 @@
+"""What the page about scale says in numbers, made from the records in `bench/` at every build: none of it was typed.
+
+In a page, on a line of its own, ``<!-- scale: NAME -->``: `costs`, `simulation`, `tables` or `billion`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+BENCH = Path(__file__).parents[2] / "bench"
+BILLION = 10**9
+Record = Mapping[str, Any]
+
+
+def costs(scale: Record) -> str:
+    """What an instance costs, whatever the size of its bag."""
+    each = {call["size"]: 1e9 * call["seconds"] / call["instances"] for call in scale["costs"]}
+    together = [each[size] for size in each if size > 1]
+    return (
+        f"In bags of 10 to {max(each):,} an instance costs {min(together):.0f} to {max(together):.0f} ns, value and "
+        f"gradient, so that the size of the bags hardly matters; a bag by itself, of one instance, costs {each[1]:.0f} "
+        f"ns (`bench/scale.json`)."
+    )
+
+
+def simulation(scale: Record) -> str:
+    """The run on instances that were drawn on the fly."""
+    run, spent = scale["simulation"], scale["simulation"]["seconds"]
+    return (
+        f"**{run['rows'] / 1e6:.0f} million instances in {run['bags'] / 1e6:g} million bags of 100**, ten features, "
+        f"drawn when a step asks for them and then forgotten: one epoch of a logistic model in {run['steps']} steps of "
+        f"Adam. Of one thread the loss and its gradient took {spent['loss and gradient']:.1f} s, the model "
+        f"{spent['model']:.1f} s, and drawing the data {spent['drawing']:.1f} s; at most {run['peak'] / 1e9:.1f} GB "
+        f"were in memory. The largest error of a weight was {run['largest error of a weight']:.3f} after that one "
+        f"pass over counts alone (`bench/scale.json`)."
+    )
+
+
+def tables(large: Record) -> str:
+    """What the fits to a table in files took."""
+    said = []
+    for name, fit in large["fits"].items():
+        said.append(
+            f"- **{name[0].upper()}{name[1:]}**: at most {fit['peak'] / 1e9:.2f} GB, of which "
+            f"{fit['anonymous'] / 1e9:.2f} GB could not be taken back by the system at any moment; "
+            f"{fit['seconds'] / 60:.0f} minutes in all, {fit['processor'] / 60:.0f} of them of the processor."
+        )
+    matrix = 4 * large["columns"] * large["rows"] / 1e9
+    return (
+        f"{large['rows'] / 1e6:g} million rows of {large['columns']} columns in bags of {large['bag']}, "
+        f"{large['bytes'] / 1e9:.1f} GB of Parquet in {large['files']} files, {matrix:.1f} GB as a matrix "
+        f"(`bench/out_of_core.json`; the machine was busy with other work, which the minutes in all show):\n\n"
+        + "\n".join(said)
+    )
+
+
+def billion(scale: Record, large: Record) -> str:
+    """What follows for a billion rows, if everything grows in step with them."""
+    run = scale["simulation"]
+    per_row = {name: spent / run["rows"] * BILLION for name, spent in run["seconds"].items()}
+    rows = [
+        "| a billion rows in bags of 100, extrapolated | processor time of one thread | memory |",
+        "|---|---|---|",
+        f"| loss and gradient of all bags, once | {per_row['loss and gradient']:.0f} s | that of a batch |",
+        f"| an epoch of a logistic model, data at hand | {per_row['loss and gradient'] + per_row['model']:.0f} s "
+        f"| that of a batch |",
+    ]
+    factor = BILLION / large["rows"]
+    for name, fit in large["fits"].items():
+        rows.append(
+            f"| {name}, {large['columns']} columns | {factor * fit['processor'] / 3600:.1f} h "
+            f"| {factor * fit['anonymous'] / 1e9:.0f} GB |"
+        )
+    return "\n".join(rows)
+
+
+def _record(name: str) -> Any:
+    return json.loads((BENCH / f"{name}.json").read_text())
+
+
+MADE: dict[str, Callable[[], str]] = {
+    "costs": lambda: costs(_record("scale")),
+    "simulation": lambda: simulation(_record("scale")),
+    "tables": lambda: tables(_record("out_of_core")),
+    "billion": lambda: billion(_record("scale"), _record("out_of_core")),
+}
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fill the places of a page; an unknown name stops the build."""
+    return re.sub(r"^<!-- scale: (\w+) -->$", lambda found: MADE[found[1]](), markdown, flags=re.M)
