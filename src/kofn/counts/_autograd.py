@@ -186,12 +186,12 @@ class LogProbsSecond(_BagFunction):
 
 def _up(values: Tensor, bags: Undecided, absent: float) -> Tensor:
     """From counts of the undecided instances to counts of the bag: up by the number of sure ones."""
-    source = torch.arange(values.shape[-1], device=values.device) - bags.ones.unsqueeze(-1)
+    source = torch.arange(values.shape[-1], device=values.device) - bags.ones
     return values.gather(-1, source.clamp(min=0)).masked_fill(source < 0, absent)
 
 
 def _down(values: Tensor, bags: Undecided) -> Tensor:
     """The transpose of `_up`; counts that no bag can have get zero."""
-    source = torch.arange(values.shape[-1], device=values.device) + bags.ones.unsqueeze(-1)
+    source = torch.arange(values.shape[-1], device=values.device) + bags.ones
     last = values.shape[-1] - 1
     return values.gather(-1, source.clamp(max=last)).masked_fill(source > last, 0.0)

@@ -1,11 +1,12 @@
-"""The engine as operators of torch, for graphs that are compiled or exported.
+"""The engine in graphs that are compiled or exported.
 
-How many steps a tilt takes and how many frequencies are needed depends on the values, so the engine itself cannot be
-traced. While a graph is made, a question becomes one operator in it; when the graph runs, the operator asks the engine.
-Outside a graph nobody comes here: an operator costs more than the engine's own autograd functions.
+One count or interval of dense bags is traced as it is where torch computes it: nothing there depends on the values but
+numbers. Of other questions shapes do (sizes of ragged bags, windows of all counts), and the C++ core is no torch: these
+become one operator in the graph; when it runs, the operator asks the engine. Outside a graph nobody comes here: an
+operator costs more than the engine's own autograd functions.
 
-The operators have first derivatives. What they do not have raises, instead of being zero: a second derivative, a
-derivative of a posterior, a forward-mode derivative, `torch.func.vmap`.
+Graphs have first derivatives. What they do not have raises, instead of being zero: a second derivative, a derivative of
+a posterior, a forward-mode derivative, `torch.func.vmap`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ def log_interval(
     logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None, weight: float | None = None
 ) -> Tensor:
     """log P(low <= S <= high), or of one count if high is None: (...) or (b,); with a weight, that times their sum."""
-    value: Tensor = torch.ops.kofn.log_interval(_wide(logits), offsets, low, high)[0].to(logits.dtype)
+    value: Tensor
+    if _traced(logits, offsets):
+        value = _LogInterval.apply(_wide(logits), low, high)
+    else:
+        value = torch.ops.kofn.log_interval(_wide(logits), offsets, low, high)[0]
+    value = value.to(logits.dtype)
     return value if weight is None else value.sum() * weight
 
 
@@ -41,6 +47,8 @@ def log_interval_slope(
     logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """`log_interval` and its gradient by the logits, P(y_i = 1 | low <= S <= high) - sigmoid(x_i), without a graph."""
+    if _traced(logits, offsets):
+        return _torch_engine.log_interval_slope(logits, offsets, low, high)
     value, slope = torch.ops.kofn.log_interval(_wide(logits), offsets, low, high)
     return value.to(logits.dtype), slope.to(logits.dtype)
 
@@ -67,7 +75,11 @@ def log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
 
 def posteriors(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:
     """P(y_i = 1 | low <= S <= high), of the shape and dtype of the logits."""
-    value: Tensor = torch.ops.kofn.posteriors(_wide(logits), offsets, low, high)
+    value: Tensor
+    if _traced(logits, offsets):
+        value = _Posteriors.apply(_wide(logits), low, high)
+    else:
+        value = torch.ops.kofn.posteriors(_wide(logits), offsets, low, high)
     return value.to(logits.dtype)
 
 
@@ -76,11 +88,55 @@ def _wide(logits: Tensor) -> Tensor:
     return logits if logits.dtype in _native_library.DTYPES else logits.double()
 
 
+def _native(logits: Tensor) -> bool:
+    return backend() == "native" and _native_library.takes(logits)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _native_when_traced() -> bool:
+    """Whether the C++ core was in use when the graph was made: the compiler cannot follow a context variable."""
+    return backend() == "native"
+
+
+def _traced(logits: Tensor, offsets: Tensor | None) -> bool:
+    return offsets is None and not (logits.is_cpu and _native_when_traced())
+
+
+# What is traced. The compiler takes no function with a rule for forward mode, which those of `_autograd` have.
+
+
+class _LogInterval(torch.autograd.Function):
+    """(logits, low, high or None) to log P(low <= S <= high): (...)"""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, low: Tensor, high: Tensor | None) -> Tensor:
+        value, slope = _torch_engine.log_interval_slope(logits, None, low, high)
+        ctx.save_for_backward(slope)
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        (slope,) = ctx.saved_tensors
+        return slope * grad.unsqueeze(-1), None, None
+
+
+class _Posteriors(torch.autograd.Function):
+    """(logits, low, high or None) to P(y_i = 1 | low <= S <= high): (..., n)"""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, low: Tensor, high: Tensor | None) -> Tensor:
+        return _torch_engine.log_interval_slope(logits, None, low, high)[1] + torch.sigmoid(logits)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return _not_there()
+
+
 # What the operators do when a graph runs. Offsets were taken on trust while it was made: they are checked here.
 
 
 def _run(question: str, logits: Tensor, offsets: Tensor | None, *numbers: Tensor | None) -> Any:
-    engine: Any = _native_engine if backend() == "native" and _native_library.takes(logits) else _torch_engine
+    engine: Any = _native_engine if _native(logits) else _torch_engine
     if offsets is not None:
         offsets = require_offsets(offsets, len(logits))
     return getattr(engine, question)(logits, offsets, *numbers)

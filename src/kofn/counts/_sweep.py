@@ -24,6 +24,7 @@ from kofn.counts._undecided import Undecided, untilt
 from kofn.counts._window import Window, radius
 
 _TAKEN = 1e-2  # of a window's largest probability: loses two digits of sixteen, and spans +-3 standard deviations
+_EXPONENT = -math.log(_TAKEN)
 _CARRIES = 1e-17  # of a bag's upstream weight: a window with less than that cannot be seen in the sum
 _CELLS = 1 << 20  # rows x instances handled at once
 
@@ -32,7 +33,7 @@ def sweep(bags: Undecided) -> tuple[Tensor, Tensor]:
     """log P(S = s) of the undecided instances and the tilt each was computed with, both (b, n + 1).
 
     Counts above a bag's size have -inf. The tilt is NaN where no window was needed: at the ends, which are closed
-    forms, and in bags computed by a product tree.
+    forms, and in bags computed by a product tree. It is inf where none was found, and the value NaN.
     """
     b, width = len(bags.z), bags.z.shape[-1] + 1
     counts = torch.arange(width, device=bags.z.device)
@@ -41,16 +42,15 @@ def sweep(bags: Undecided) -> tuple[Tensor, Tensor]:
     easy, hard = _split(bags)
     if len(easy):
         z = bags.z[easy]
-        tree = Tree(z, torch.zeros_like(z[:, :1]).sum(-1), counts.expand(len(easy), -1))
+        tree = Tree(z, torch.zeros_like(z[:, :1]), counts.expand(len(easy), -1))
         values[easy] = tree.probs.log()
     if len(hard):
         values[hard], tilts[hard] = _cover(bags.z[hard], bags.size[hard])
     logsigmoid = torch.nn.functional.logsigmoid
-    size = bags.size.unsqueeze(-1)
     values[:, 0] = logsigmoid(-bags.z).sum(-1)
     every = logsigmoid(bags.z.masked_fill(~bags.present, torch.inf)).sum(-1, keepdim=True)
-    values = torch.where(counts == size, every, values).masked_fill(counts > size, -torch.inf)
-    return values.masked_fill(bags.broken.unsqueeze(-1), torch.nan), tilts
+    values = torch.where(counts == bags.size, every, values).masked_fill(counts > bags.size, -torch.inf)
+    return values.masked_fill(bags.broken, torch.nan), tilts
 
 
 def _split(bags: Undecided) -> tuple[Tensor, Tensor]:
@@ -60,7 +60,7 @@ def _split(bags: Undecided) -> tuple[Tensor, Tensor]:
     """
     small = bags.z.shape[-1] <= LARGEST
     easy = never_underflows(bags.z, bags.size) if small else torch.zeros_like(bags.broken)
-    return easy.nonzero().squeeze(-1), (~easy).nonzero().squeeze(-1)
+    return easy.squeeze(-1).nonzero().squeeze(-1), (~easy).squeeze(-1).nonzero().squeeze(-1)
 
 
 def _segments(n: int) -> list[int]:
@@ -81,7 +81,9 @@ def _cover(z: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
     if width == 0:
         return values, tilts
     first = torch.tensor(starts[:-1], device=z.device).repeat(b)
-    stop = torch.minimum(torch.tensor(starts[1:], device=z.device).repeat(b), size.repeat_interleave(pieces))
+    stop = torch.minimum(
+        torch.tensor(starts[1:], device=z.device).repeat(b), size.squeeze(-1).repeat_interleave(pieces)
+    )
     bag = torch.arange(b, device=z.device).repeat_interleave(pieces)
     for rows in torch.arange(b * pieces, device=z.device).split(max(1, _CELLS // n)):
         _cover_rows(z, size, bag[rows], first[rows], stop[rows], width, values, tilts)
@@ -106,22 +108,18 @@ def _cover_rows(
         end = torch.where(after.any(-1, keepdim=True), after.long().argmax(-1, keepdim=True), width)
         centre = here.gather(-1, (begin + end - 1) // 2)
         zs = z[owner]
-        tilt = solve_tilt(zs, centre.squeeze(-1), size[owner])
-        reach = _reach(tilt.variance)
-        window = Window(zs, tilt, here, reach=reach)
-        far = (here - tilt.mean.unsqueeze(-1)).abs() > reach.unsqueeze(-1)
+        tilt = solve_tilt(zs, centre, size[owner])
+        window = Window(zs, tilt, here, exponent=_EXPONENT)
+        reach = radius(tilt.variance.nan_to_num(0.0), _EXPONENT)
+        far = (here - tilt.mean).abs() > reach
         probs = window.probs.masked_fill(far, 0.0)
         # Written so that a NaN is taken at once; the centre always is, so each round gets somewhere.
         taken = ~seen & (~(probs < _TAKEN * probs.amax(-1, keepdim=True)) | (here == centre))
         value = (window.probs.log() + untilt(zs, tilt.value, here)).clamp(max=0.0)
         where = taken.nonzero(as_tuple=True)
         values[owner[where[0]], here[where]] = value[where]
-        tilts[owner[where[0]], here[where]] = tilt.value[where[0]]
+        tilts[owner[where[0]], here[where]] = tilt.value.nan_to_num(torch.inf)[where[0], 0]
         done[rows] = seen | taken
-
-
-def _reach(variance: Tensor) -> Tensor:
-    return radius(variance.nan_to_num(0.0), -math.log(_TAKEN))
 
 
 class Derivatives:
@@ -137,18 +135,18 @@ class Derivatives:
         self._bags, self._tilts = bags, tilts
         self._counts = torch.arange(weights.shape[-1], device=weights.device)
         # An impossible count has value -inf and derivative zero, whatever comes from upstream.
-        self._weights = torch.where(self._counts <= bags.size.unsqueeze(-1), weights.double(), 0.0)
+        self._weights = torch.where(self._counts <= bags.size, weights.double(), 0.0)
         self._p = torch.sigmoid(bags.z)
 
     def gradient(self) -> Tensor:
         """sum_s weights_s (P(y_i = 1 | S = s) - p_i): (b, n)"""
         out = -self._p * self._weights.sum(-1, keepdim=True)
         # Given S = 0 nobody is a one; given S = size all are.
-        out += torch.where(self._bags.present, self._weights.gather(-1, self._bags.size.unsqueeze(-1)), 0.0)
+        out += torch.where(self._bags.present, self._weights.gather(-1, self._bags.size), 0.0)
         for bag, view, counts, inner in self._cheapest_views():
             ratio = torch.where(inner, self._weights[bag].gather(-1, counts) / view.probs, 0.0)
             out.index_add_(0, bag, view.pull(ratio))
-        return out
+        return out.masked_fill(_lost(self._tilts), torch.nan)
 
     def along(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Derivatives of <gradient, values> by the weights, (b, n + 1), and by the logits, (b, n).
@@ -159,22 +157,24 @@ class Derivatives:
         p = self._p
         by_weights = torch.zeros_like(self._weights)
         total = torch.where(self._bags.present, values, 0.0).sum(-1, keepdim=True)
-        by_weights.scatter_(-1, self._bags.size.unsqueeze(-1), total)
+        by_weights.scatter_(-1, self._bags.size, total)
         by_logits = -p * torch.sigmoid(-self._bags.z) * values * self._weights.sum(-1, keepdim=True)
-        for bag, view, counts, inner in self._windows(self._all_tilts(), every=True):
+        tilts = self._all_tilts()
+        for bag, view, counts, inner in self._windows(tilts, every=True):
             mean = torch.where(inner, view.push(values[bag]) / view.probs, 0.0)
             by_weights.index_put_((bag.unsqueeze(-1).expand_as(counts), counts), mean, accumulate=True)
             ratio = torch.where(inner, self._weights[bag].gather(-1, counts) / view.probs, 0.0)
             by_logits.index_add_(0, bag, view.correlate(ratio, values[bag]) - view.pull(ratio * mean))
-        return by_weights - (p * values).sum(-1, keepdim=True), by_logits
+        by_weights = by_weights - (p * values).sum(-1, keepdim=True)
+        return by_weights.masked_fill(_lost(tilts), torch.nan), by_logits.masked_fill(_lost(tilts), torch.nan)
 
     def _cheapest_views(self) -> Iterator[tuple[Tensor, Tree | Window, Tensor, Tensor]]:
         """Views of the inner counts that carry weight: (bags, view, counts, which of the counts are to be used)."""
         easy, hard = _split(self._bags)
         if len(easy):
-            z, size = self._bags.z[easy], self._bags.size[easy].unsqueeze(-1)
+            z, size = self._bags.z[easy], self._bags.size[easy]
             counts = self._counts.expand(len(easy), -1)
-            tree = Tree(z, torch.zeros_like(size.squeeze(-1), dtype=z.dtype), counts)
+            tree = Tree(z, torch.zeros_like(size, dtype=z.dtype), counts)
             yield easy, tree, counts, (counts > 0) & (counts < size)
         if len(hard):
             yield from self._windows(self._tilts, every=False)
@@ -189,7 +189,7 @@ class Derivatives:
 
     def _windows(self, tilts: Tensor, *, every: bool) -> Iterator[tuple[Tensor, Window, Tensor, Tensor]]:
         """The windows of a sweep: runs of counts that share a tilt. Unless `every`, only those that carry weight."""
-        inner = ~tilts.isnan()
+        inner = tilts.isfinite()
         before = torch.cat([tilts[:, :1], tilts[:, :-1]], -1)  # the tilt of count 0 is NaN, and NaN != NaN
         starts = inner & (tilts != before)
         run = starts.flatten().cumsum(0)[inner.flatten()] - 1
@@ -210,5 +210,10 @@ class Derivatives:
             used = steps < length[part].unsqueeze(-1)
             counts = torch.where(used, counts, first[part].unsqueeze(-1))
             zs = self._bags.z[owner]
-            tilt = Tilt.at(zs, tilts[owner, first[part]])
-            yield owner, Window(zs, tilt, counts, reach=_reach(tilt.variance)), counts, used
+            tilt = Tilt.at(zs, tilts[owner, first[part]].unsqueeze(-1))
+            yield owner, Window(zs, tilt, counts, exponent=_EXPONENT), counts, used
+
+
+def _lost(tilts: Tensor) -> Tensor:
+    """Bags of which a tilt was not found: (b, 1) bool."""
+    return tilts.isinf().any(-1, keepdim=True)

@@ -8,6 +8,7 @@ from torch import Tensor
 from kofn.counts import _bag_effect
 from kofn.counts._arguments import lay_out
 from kofn.counts._autograd import LogInterval, LogProbs, LogProbsGradient
+from kofn.counts._interval import Interval
 from kofn.counts._layout import Layout
 from kofn.counts._rectangles import rectangles_of
 
@@ -65,7 +66,15 @@ def log_interval_slope(
     logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """`log_interval` and its gradient by the logits, P(y_i = 1 | low <= S <= high) - sigmoid(x_i), without a graph."""
-    return log_interval(logits, offsets, low, high), posteriors(logits, offsets, low, high) - torch.sigmoid(logits)
+    x = _computable(logits)
+    rectangles = rectangles_of(x, offsets)
+    intervals = [
+        Interval(rectangle, first, last)
+        for rectangle, first, last in zip(rectangles.cut_entries(x), *rectangles.cut(low, high), strict=True)
+    ]
+    value = rectangles.join([interval.log_prob() for interval in intervals])
+    posteriors = rectangles.join_entries([interval.posteriors() for interval in intervals])
+    return value.to(logits), (posteriors - torch.sigmoid(x.double())).to(logits)
 
 
 def log_probs_gradient(logits: Tensor, offsets: Tensor | None, weights: Tensor) -> Tensor:

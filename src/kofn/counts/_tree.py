@@ -16,11 +16,11 @@ LARGEST = 64
 
 
 def never_underflows(z: Tensor, size: Tensor) -> Tensor:
-    """Bags whose every count can be computed without a tilt: (b,) bool.
+    """Bags whose every count can be computed without a tilt: (b, 1) bool.
 
     P(S = s) >= prod_i min(p_i, q_i) for each s, and -log min(p, q) <= |z| + log 2.
     """
-    return z.abs().nan_to_num(nan=0.0, posinf=0.0).sum(-1) + size * 0.6931471805599453 < 600.0
+    return z.abs().nan_to_num(nan=0.0, posinf=0.0).sum(-1, keepdim=True) + size * 0.6931471805599453 < 600.0
 
 
 class Tree:
@@ -28,14 +28,14 @@ class Tree:
 
     Args:
         z: (r, n) float64 logits, -inf where there is no instance.
-        tilt: (r,) float64.
+        tilt: (r, 1) float64.
         counts: (r, k) integers; impossible ones have probability 0.
     """
 
     probs: Tensor  #: (r, k) tilted probabilities of the counts
 
     def __init__(self, z: Tensor, tilt: Tensor, counts: Tensor) -> None:
-        x = z + tilt.unsqueeze(-1)
+        x = z + tilt
         self._n = z.shape[-1]
         pad = (1 << max(1, (self._n - 1).bit_length())) - self._n  # at least two leaves, so that there is a root
         leaves = torch.stack([torch.sigmoid(-x), torch.sigmoid(x)], -1)

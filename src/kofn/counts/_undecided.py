@@ -16,9 +16,9 @@ class Undecided:
     z: Tensor  # (b, n) float64, -inf where nothing is left to decide
     sure: Tensor  # (b, n) bool: logits of +inf
     present: Tensor  # (b, n) bool: still to decide
-    ones: Tensor  # (b,) how many are sure
-    size: Tensor  # (b,) how many are present
-    broken: Tensor  # (b,) bool: bags with a NaN
+    ones: Tensor  # (b, 1) how many are sure
+    size: Tensor  # (b, 1) how many are present
+    broken: Tensor  # (b, 1) bool: bags with a NaN
 
     @classmethod
     def of(cls, logits: Tensor) -> Undecided:
@@ -27,17 +27,21 @@ class Undecided:
         sure = z == torch.inf
         z = z.masked_fill(sure, -torch.inf)
         present = z != -torch.inf
-        return cls(z, sure, present, sure.sum(-1), present.sum(-1), z.isnan().any(-1))
+        ones, size = sure.sum(-1, keepdim=True), present.sum(-1, keepdim=True)
+        return cls(z, sure, present, ones, size, z.isnan().any(-1, keepdim=True))
 
 
 def untilt(z: Tensor, tilt: Tensor, counts: Tensor) -> Tensor:
-    """log P(S = s) - log P~(S = s) = sum_i log((1 + e^{z_i + t}) / (1 + e^{z_i})) - t s: counts (b, k) to (b, k)."""
-    # log(1 + e^x) = max(x, 0) + log1p(e^-|x|), and with x = z + t
-    #     max(x, 0) - max(z, 0) = t [z > 0] + x ([x > 0] - [z > 0]).
-    # The t are counted, not summed, and set against the s in t s; an x that changes its sign under the tilt is a small
-    # number, known exactly. With logits of 1e4 and log p = 0 that is the difference between sixteen digits and eleven.
-    t = tilt.unsqueeze(-1)
-    x = z + t
-    moved = (x > 0).double() - (z > 0).double()
-    change = torch.where(moved == 0, 0.0, x * moved) + logsigmoid(z.abs()) - logsigmoid(x.abs())
-    return t * ((z > 0).sum(-1, keepdim=True) - counts) + change.sum(-1, keepdim=True)
+    """log P(S = s) - log P~(S = s) = sum_i log((1 + e^{z_i + t}) / (1 + e^{z_i})) - t s.
+
+    Of tilts (b, 1) and counts (b, k): (b, k).
+    """
+    # Of the likeliest labels under the tilt, ones where x = z + t > 0 and k in number, the probability changes by
+    # e^{t k} prod_i (1 + e^{z_i}) / (1 + e^{x_i}): the t are counted, not summed, and set against the s in t s. What is
+    # left is, for each instance, how likely its label is with and without the tilt. Of the first only those are small
+    # that make P(S = s) small, of the second none. With logits of 1e4 and log p = 0 that is the difference between
+    # sixteen digits and eleven.
+    x = z + tilt
+    ones = x > 0
+    change = logsigmoid(torch.where(ones, z, -z)) - logsigmoid(x.abs())
+    return change.sum(-1, keepdim=True) - tilt * (counts - ones.sum(-1, keepdim=True))

@@ -12,7 +12,7 @@ that is P(S = s) up to counts at least M away. Two bounds make that cheap and ex
 * |w_i(u)|^2 = 1 - 4 p_i q_i sin^2(u/2) <= e^{-4 p_i q_i sin^2(u/2)}, so |phi(u)| <= e^{-2 v sin^2(u/2)}:
   frequencies with sin^2(u/2) > 20 / v carry less than e^{-40}.
 
-Together at most 30 or so frequencies are left, whatever n is, and 14 for large bags: the cost is linear in n.
+Together at most 32 frequencies are left, whatever n is, and 14 for large bags: the cost is linear in n.
 
 Removing instance i divides phi by w_i; setting its label to one multiplies by p_i e^{iu}. Hence everything about
 the labels given the count is a sum over the same frequencies with the ratios
@@ -24,21 +24,28 @@ the labels given the count is a sum over the same frequencies with the ratios
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from kofn.counts import _host
 from kofn.counts._tilt import Tilt
 
 NEGLIGIBLE = 40.0  # e^-40 = 4e-18: below rounding
-_BLOCK = 1 << 17  # numbers in a temporary (instances x frequencies): small enough for the cache
+# Numbers in a temporary (instances x frequencies), so that memory stays linear in n; on the CPU they fit the cache.
+_BLOCK, _BLOCK_OF_DEVICE = 1 << 17, 1 << 22
+
+Complex = tuple[Tensor, Tensor]  # real and imaginary parts: compilers know no complex numbers
+Number = TypeVar("Number", Tensor, float)
 
 
-def radius(variance: Tensor, exponent: Tensor | float) -> Tensor:
+def radius(variance: Number, exponent: Number | float) -> Number:
     """Distance from the mean beyond which, by Bernstein's bound, a count has probability below 2 e^-exponent."""
     third = exponent / 3
-    distance: Tensor = third + torch.sqrt(third * third + 2 * exponent * variance)
+    distance: Number = third + (third * third + 2 * exponent * variance) ** 0.5
     return distance
 
 
@@ -51,36 +58,37 @@ class Window:
         z: (r, n) float64 logits, -inf where there is no instance.
         tilt: the tilt of each row, with its moments.
         counts: (r, k) integers.
-        reach: (r,) counts up to this far from the tilted mean are exact; the others mean nothing.
+        exponent: counts up to `radius(variance, exponent)` from the tilted mean are exact; the others mean nothing.
     """
 
     probs: Tensor  #: (r, k) tilted probabilities of the counts
 
-    def __init__(self, z: Tensor, tilt: Tilt, counts: Tensor, *, reach: Tensor) -> None:
-        x = z + tilt.value.unsqueeze(-1)
+    def __init__(self, z: Tensor, tilt: Tilt, counts: Tensor, *, exponent: float) -> None:
+        x = z + tilt.value
         self._p = torch.sigmoid(x)
         self._q = torch.sigmoid(-x)
-        self._pq = self._p * self._q
-        variance = tilt.variance.nan_to_num(0.0)  # a NaN comes out through p and q; shapes must not see it
-        points = (radius(variance, NEGLIGIBLE) + reach).ceil().clamp(max=z.shape[-1] + 1).long()
-        points += 1 - points % 2  # odd: cos(u/2) is never 0, so no w_i is ever 0
-        cut = torch.asin((NEGLIGIBLE / 2 / variance).sqrt().clamp(max=1.0)) / math.pi
-        last = torch.minimum((cut * points).ceil().long(), points // 2)
-        # Host read: the number of frequencies is a shape. It comes right after the last one of `solve_tilt`.
-        frequency = torch.arange(int(last.max()) + 1 if len(last) else 1, device=z.device)
-        step = (2 * math.pi / points.double()).unsqueeze(-1)
+        variance = tilt.variance.nan_to_num(0.0)  # a NaN comes out through p and q
+        points = (radius(variance, NEGLIGIBLE) + radius(variance, exponent)).clamp(max=z.shape[-1] + 1)
+        half = ((points - 1) / 2).ceil()
+        points = 2 * half + 1  # odd: cos(u/2) is never 0, so no w_i is ever 0
+        frequency = torch.arange(_frequencies(variance, half, exponent), device=z.device)
+        self._rows, self._columns = _blocks(z, len(frequency))
+        step = 2 * math.pi / points
         angle = frequency * step
-        self._e = torch.polar(torch.ones_like(angle), angle)
-        self._cos2_half = torch.cos(angle / 2).square().unsqueeze(-1)
+        self._cos, self._sin = angle.cos(), angle.sin()
+        self._cos2_half = (angle / 2).cos().square()
         # The frequencies m and M - m are conjugate: each m > 0 counts twice, and only real parts are kept.
-        weight = (frequency <= last.unsqueeze(-1)) * (1 + (frequency > 0).double())
-        self._phi = self._characteristic() * (weight / points.unsqueeze(-1))
+        weight = (frequency <= half) * ((frequency > 0) + 1) / points
+        real, imag = self._characteristic()
+        self._phi = real * weight, imag * weight
         # m s is reduced modulo M in integers, so that no digit of the angle is lost for large counts. The turns
         # that `_characteristic` leaves out are taken from the counts.
         counted = counts - (self._p > self._q).sum(-1, keepdim=True)
-        turns = (counted.unsqueeze(-1) * frequency) % points[:, None, None]
-        angle = turns * -step.unsqueeze(-1)
-        self._waves = torch.polar(torch.ones_like(angle), angle)
+        turns = (counted.unsqueeze(-1) * frequency) % points.long().unsqueeze(-1)
+        angle = turns * step.unsqueeze(-1)
+        self._waves = torch.cat(
+            [angle.cos(), angle.sin()], -1
+        )  # of e^{-ius} the real part, and minus the imaginary one
         self.probs = self._inverse(self._phi)
 
     def pull(self, weights: Tensor) -> Tensor:
@@ -89,75 +97,135 @@ class Window:
 
     def push(self, values: Tensor) -> Tensor:
         """sum_i values_i P~(y_i = 1, S = s), for values (r, n) on the instances: (r, k), the transpose of `pull`."""
-        return self._inverse(self._phi * self._ratios(values))
+        return self._inverse(_times(self._phi, self._ratios(values)))
 
     def correlate(self, weights: Tensor, values: Tensor) -> Tensor:
         """sum_s weights_s sum_j values_j P~(y_i = 1, y_j = 1, S = s): (r, n)"""
         # For j != i the pair brings r_i r_j; for j = i it is y_i alone and brings r_i = r_i^2 + r_i (1 - r_i).
         spectrum = self._spectrum(weights)
-        return self._pull(spectrum * self._ratios(values)) + values * self._own(spectrum)
+        return self._pull(_times(spectrum, self._ratios(values))) + values * self._own(spectrum)
 
-    def _inverse(self, spectrum: Tensor) -> Tensor:
+    def _inverse(self, spectrum: Complex) -> Tensor:
         """Re sum_u spectrum e^{-i u s} at the counts: (r, k)"""
-        return torch.matmul(self._waves, spectrum.unsqueeze(-1)).squeeze(-1).real
+        return torch.bmm(self._waves, torch.cat(spectrum, -1).unsqueeze(-1)).squeeze(-1)
 
-    def _spectrum(self, weights: Tensor) -> Tensor:
+    def _spectrum(self, weights: Tensor) -> Complex:
         """phi(u) sum_s weights_s e^{-i u s}, which turns sums over counts into sums over frequencies."""
-        return self._phi * torch.matmul(weights.unsqueeze(-2).to(self._waves.dtype), self._waves).squeeze(-2)
+        cos, sin = torch.bmm(weights.unsqueeze(-2), self._waves).squeeze(-2).chunk(2, -1)
+        real, imag = self._phi
+        return torch.addcmul(real * cos, imag, sin), torch.addcmul(imag * cos, real, sin, value=-1)
 
-    def _pull(self, spectrum: Tensor) -> Tensor:
+    def _pull(self, spectrum: Complex) -> Tensor:
         """Re sum_u spectrum r_i: (r, n)"""
-        sides = torch.stack([(spectrum * self._e).real, spectrum.real], 1)
-        out = torch.empty_like(self._p)
-        for rows, columns in self._blocks():
-            both = torch.matmul(sides[rows], self._inverse_square(rows, columns))
-            out[rows, columns] = self._pq[rows, columns] * both[:, 0] + self._p[rows, columns].square() * both[:, 1]
-        return out
+        real, imag = spectrum
+        sides = torch.stack([torch.addcmul(real * self._cos, imag, self._sin, value=-1), real], 1)
 
-    def _ratios(self, values: Tensor) -> Tensor:
-        """sum_i values_i r_i(u): (r, f) complex."""
-        sides = torch.stack([values * self._pq, values * self._p.square()], -1)
-        out = self._p.new_zeros(*self._e.shape, 2)
-        for rows, columns in self._blocks():
-            out[rows] += torch.matmul(self._inverse_square(rows, columns), sides[rows, columns])
-        return self._e * out[..., 0] + out[..., 1]
+        def pull(sides: Tensor, cos2_half: Tensor, p: Tensor, q: Tensor) -> Tensor:
+            with_e, alone = _matmul(sides, _inverse_square(cos2_half, p, q)).unbind(1)
+            return p * torch.addcmul(q * with_e, p, alone)
 
-    def _own(self, spectrum: Tensor) -> Tensor:
+        return self._of_instances(pull, sides)
+
+    def _own(self, spectrum: Complex) -> Tensor:
         """Re sum_u spectrum r_i (1 - r_i): (r, n)"""
         # r (1 - r) = p q e / w^2 = p q e conj(w)^2 D^2, and e conj(w)^2 = q^2 e + 2 p q + p^2 conj(e).
-        sides = torch.stack([(spectrum * self._e).real, 2 * spectrum.real, (spectrum * self._e.conj()).real], 1)
-        out = torch.empty_like(self._p)
-        for rows, columns in self._blocks():
-            p, q, pq = self._p[rows, columns], self._q[rows, columns], self._pq[rows, columns]
-            three = torch.matmul(sides[rows], self._inverse_square(rows, columns).square())
-            out[rows, columns] = pq * (q.square() * three[:, 0] + pq * three[:, 1] + p.square() * three[:, 2])
-        return out
+        real, imag = spectrum
+        along, across = real * self._cos, imag * self._sin
+        sides = torch.stack([along - across, 2 * real, along + across], 1)
 
-    def _characteristic(self) -> Tensor:
-        """phi(u) e^{-iuk}, k the number of instances with p > q, whose factors are p + q e^{-iu} = e^{-iu} w(u).
+        def own(sides: Tensor, cos2_half: Tensor, p: Tensor, q: Tensor) -> Tensor:
+            with_e, alone, with_conj = _matmul(sides, _inverse_square(cos2_half, p, q).square()).unbind(1)
+            return p * q * (q.square() * with_e + p * q * alone + p.square() * with_conj)
 
-        Of an instance that is nearly sure, either way, the factor is nearly 1: hundreds of them lose nothing, where
-        hundreds of factors e^{iu} would each add the same rounding error to the angle.
-        """
-        phi = torch.ones_like(self._e)
-        large, small = torch.maximum(self._p, self._q), torch.minimum(self._p, self._q)
-        turning = torch.where(self._p > self._q, -small, small)
-        for rows, columns in self._blocks():
-            e = self._e[rows].unsqueeze(-1)
-            real = torch.addcmul(large[rows, None, columns], small[rows, None, columns], e.real)
-            phi[rows] *= torch.complex(real, turning[rows, None, columns] * e.imag).prod(-1)
-        return phi
+        return self._of_instances(own, sides)
 
-    def _inverse_square(self, rows: slice, columns: slice) -> Tensor:
-        p, q = self._p[rows, None, columns], self._q[rows, None, columns]
-        square = torch.addcmul((q - p).square(), 4 * self._pq[rows, None, columns], self._cos2_half[rows])
-        return square.reciprocal_()
+    def _of_instances(self, function: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor], sides: Tensor) -> Tensor:
+        """function(sides (r, k, f), cos^2(u/2) (r, f), p (r, n), q (r, n)) of each instance: (r, n)"""
+        done = []
+        for left, cos2_half, p, q in _cut(self._rows, 0, sides, self._cos2_half, self._p, self._q):
+            parts = _cut(self._columns, -1, p, q)
+            done.append(_joined([function(left, cos2_half, *part) for part in parts], -1))
+        return _joined(done, 0)
 
-    def _blocks(self) -> Iterator[tuple[slice, slice]]:
-        """Cut (r, n) such that a block times the frequencies stays in the cache, and memory linear in n."""
-        (r, n), f = self._p.shape, self._e.shape[-1]
-        columns = max(1, min(n, _BLOCK // f))
-        rows = max(1, _BLOCK // (columns * f))
-        for i in range(0, r, rows):
-            for j in range(0, n, columns):
-                yield slice(i, i + rows), slice(j, j + columns)
+    def _ratios(self, values: Tensor) -> Complex:
+        """sum_i values_i r_i(u): (r, f)"""
+
+        def ratios(cos2_half: Tensor, p: Tensor, q: Tensor, values: Tensor) -> Tensor:
+            sides = (values * p).unsqueeze(-1) * torch.stack([q, p], -1)
+            return _matmul(_inverse_square(cos2_half, p, q), sides)
+
+        done = []
+        for cos2_half, *row in _cut(self._rows, 0, self._cos2_half, self._p, self._q, values):
+            done.append(reduce(torch.add, (ratios(cos2_half, *part) for part in _cut(self._columns, -1, *row))))
+        with_e, alone = _joined(done, 0).unbind(-1)
+        return self._cos * with_e + alone, self._sin * with_e
+
+    def _characteristic(self) -> Complex:
+        """phi(u) e^{-iuk}, k the number of instances with p > q: (r, f)"""
+        done = []
+        for cos, sin, *row in _cut(self._rows, 0, self._cos, self._sin, self._p, self._q):
+            done.append(reduce(_times, (_product(cos, sin, *part) for part in _cut(self._columns, -1, *row))))
+        real, imag = zip(*done, strict=True)
+        return _joined(real, 0), _joined(imag, 0)
+
+
+def _frequencies(variance: Tensor, half: Tensor, exponent: float) -> int:
+    """How many frequencies carry anything, at most: most do at a variance of 20, from which on the highest do not."""
+    there = NEGLIGIBLE / 2
+    if _host.sees(variance):
+        cut = torch.asin((there / variance).sqrt().clamp(max=1.0)) / math.pi
+        last = torch.minimum((cut * (2 * half + 1)).ceil(), half)
+        return int(last.max()) + 1 if len(last) else 1
+    points = radius(there, NEGLIGIBLE) + radius(there, exponent)
+    return math.ceil((points - 1) / 2) + 1
+
+
+def _blocks(z: Tensor, frequencies: int) -> tuple[int, int]:
+    """Rows and columns of z that are worked on at a time."""
+    entries = (_BLOCK if z.device.type == "cpu" else _BLOCK_OF_DEVICE) // frequencies
+    columns = max(1, min(z.shape[-1], entries))
+    return max(1, entries // columns), columns
+
+
+def _cut(size: int, dim: int, *values: Tensor) -> Iterable[tuple[Tensor, ...]]:
+    """The values in pieces along a dimension. A graph that is compiled has no temporaries, and holds for any shape."""
+    if torch.compiler.is_compiling() or values[0].shape[dim] <= size:
+        return [values]
+    return zip(*(value.split(size, dim) for value in values), strict=True)
+
+
+def _joined(parts: Sequence[Tensor], dim: int) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim)
+
+
+def _inverse_square(cos2_half: Tensor, p: Tensor, q: Tensor) -> Tensor:
+    """D_i(u) = 1 / ((q_i - p_i)^2 + 4 p_i q_i cos^2(u/2)), of (r, f) and twice (r, n): (r, f, n)"""
+    gap, pq = (q - p).square().unsqueeze(1), (p * q).unsqueeze(1)
+    return torch.addcmul(gap, pq, cos2_half.unsqueeze(-1), value=4).reciprocal_()
+
+
+def _product(cos: Tensor, sin: Tensor, p: Tensor, q: Tensor) -> Complex:
+    """prod_i w_i(u) e^{-iuk}, k the number of instances with p > q, of (r, f) and (r, n) twice each: (r, f)
+
+    The factor of these is p + q e^{-iu} = e^{-iu} w(u). Of an instance that is nearly sure, either way, the factor is
+    nearly 1: hundreds of them lose nothing, where hundreds of factors e^{iu} would each add the same rounding error to
+    the angle. Products over parts of a bag multiply to that of the whole.
+    """
+    large, small = torch.maximum(p, q), torch.minimum(p, q)
+    real = torch.addcmul(large.unsqueeze(1), small.unsqueeze(1), cos.unsqueeze(-1))
+    imag = torch.copysign(small, q - p).unsqueeze(1) * sin.unsqueeze(-1)
+    if torch.compiler.is_compiling():
+        # Slower one by one, but the compiler makes one loop of it, and none of complex numbers.
+        size, angle = (real.square() + imag.square()).log().sum(-1) / 2, torch.atan2(imag, real).sum(-1)
+        return size.exp() * angle.cos(), size.exp() * angle.sin()
+    product = torch.complex(real, imag).prod(-1)
+    return product.real, product.imag
+
+
+def _matmul(a: Tensor, b: Tensor) -> Tensor:
+    # As a product and a sum it is one loop with what makes a and b, once it is compiled.
+    return (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2) if torch.compiler.is_compiling() else torch.bmm(a, b)
+
+
+def _times(a: Complex, b: Complex) -> Complex:
+    return torch.addcmul(a[0] * b[0], a[1], b[1], value=-1), torch.addcmul(a[0] * b[1], a[1], b[0])
