@@ -36,12 +36,12 @@ def untilt(z: Tensor, tilt: Tensor, counts: Tensor) -> Tensor:
 
     Of tilts (b, 1) and counts (b, k): (b, k).
     """
-    # Of the likeliest labels under the tilt, ones where x = z + t > 0 and k in number, the probability changes by
-    # e^{t k} prod_i (1 + e^{z_i}) / (1 + e^{x_i}): the t are counted, not summed, and set against the s in t s. What is
-    # left is, for each instance, how likely its label is with and without the tilt. Of the first only those are small
-    # that make P(S = s) small, of the second none. With logits of 1e4 and log p = 0 that is the difference between
+    # Of the likeliest labels without the tilt, ones where z > 0 and k in number, the probability changes under it by
+    # e^{t k} prod_i (1 + e^{z_i}) / (1 + e^{x_i}), x = z + t: the t are counted, not summed, and set against the s in
+    # t s. What is left is, for each instance, how likely its label is without and with the tilt; a label that the tilt
+    # makes unlikely has a small x, known exactly. With logits of 1e4 and log p = 0 that is the difference between
     # sixteen digits and eleven.
     x = z + tilt
-    ones = x > 0
-    change = logsigmoid(torch.where(ones, z, -z)) - logsigmoid(x.abs())
+    ones = z > 0
+    change = logsigmoid(z.abs()) - logsigmoid(torch.where(ones, x, -x))
     return change.sum(-1, keepdim=True) - tilt * (counts - ones.sum(-1, keepdim=True))
