@@ -15,7 +15,6 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-constexpr double reach_log = 6.907755278982137;  // windows are exact down to 1e-3 of their largest: see law_tree.cpp
 constexpr double carries = 1e-17;  // of a bag's weight: a window with less than that cannot be seen in the sum
 
 // The distribution is computed by recursion up to this size of the bag, where that cannot underflow.
@@ -160,7 +159,7 @@ void LawGradientSolver::windows(int64_t j, const double* tilts) {
         const int64_t number = stop - first;
         const Tilted view = tilted(kernels_, bag, tilts[first], scratch, scratch + bag.size);
         Spectrum spectrum;
-        look(kernels_, view, bag.size, radius(view.moments.variance, reach_log), spectrum);
+        look(kernels_, view, bag.size, radius(view.moments.variance, taken_log), spectrum);
         double* ratios = probs_.reserve(number);
         kernels_.inverse(spectrum, first, number, ratios);
         for (int64_t k = 0; k < number; ++k) ratios[k] = ratios[k] > 0.0 ? w[first + k] / ratios[k] : 0.0;

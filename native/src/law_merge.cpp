@@ -11,8 +11,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-constexpr double taken = 1e-3;                   // of a window's largest probability: loses three digits of sixteen
-constexpr double taken_log = 6.907755278982137;  // -log of it
+const double taken = std::exp(-taken_log);
 constexpr double aimed_log = 6.2;   // by how much the first count of a window should be below its centre
 constexpr int64_t directly = 4096;  // products up to which convolving is faster than transforming
 

@@ -14,6 +14,9 @@
 
 namespace kofn {
 
+// A window shows counts down to a thousandth of its likeliest, e^-taken_log: that loses three digits of sixteen.
+constexpr double taken_log = 6.907755278982137;
+
 // log P(S = k) for k = 0 .. size: a concave sequence (Newton's inequalities).
 struct Logs {
     const double* at;
