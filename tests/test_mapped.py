@@ -60,6 +60,15 @@ def test_another_order_and_some_rows(rows: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.concatenate([array[part] for part in _mapped.blocks(array)]), values)
 
 
+def test_mappings_of_others_keep_their_changes(tmp_path: Path) -> None:
+    np.zeros(5000).tofile(tmp_path / "theirs")
+    theirs = np.memmap(tmp_path / "theirs", np.float64, mode="c")
+    theirs[:] = 1
+    _mapped.release(theirs)
+    _mapped.release()
+    assert theirs.sum() == 5000
+
+
 @pytest.mark.usefixtures("tiny")
 def test_a_full_disk_is_told_of_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**9))

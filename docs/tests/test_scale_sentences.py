@@ -30,7 +30,8 @@ def test_sentences_follow_the_records() -> None:
     said = scale.simulation(SCALE)
     assert "**100 million instances in 1 million bags of 100**" in said
     assert "gradient took 0.8 s, the model 0.7 s" in said
-    said = scale.tables(LARGE)
+    said = scale.tables(LARGE, ["trees", "network"])
+    assert "- Network: not run to its end yet." in said
     assert "1.6 GB as a matrix" in said
     assert "- **Trees**: at most 2.40 GB, of which 2.20 GB" in said
     assert "20 minutes in all, 10 of them of the processor" in said

@@ -105,15 +105,16 @@ def folder_of(array: NDArray[Any]) -> Path | None:
 
 
 def release(array: NDArray[Any] | None = None) -> None:
-    """Give back the memory of what was read of a mapped array, by default of all that `new_array` made.
+    """Give back the memory of what was read of an array that `new_array` made, by default of all of them.
 
-    Nothing is lost: what was written stays in the page cache until it is on the disk.
+    Nothing is lost: what was written stays in the page cache until it is on the disk. Mappings of others are left
+    alone: of a private one, changes would be lost.
     """
-    mapping = None if array is None else mapping_of(array)
+    mine = list(_files) if array is None else [mapping_of(array)]
     if hasattr(mmap, "MADV_DONTNEED"):
-        for each in list(_files) if array is None else [mapping]:
-            if each is not None:
-                each.madvise(mmap.MADV_DONTNEED)
+        for mapping in mine:
+            if mapping is not None and mapping in _files:
+                mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def trim() -> None:
