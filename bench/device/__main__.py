@@ -82,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     require_device(options.device)
     torch.set_num_threads(1)
+    torch._dynamo.config.recompile_limit = 64  # the cases have many shapes
     report, ways = Report(), routes(options.device)
     triton = f"triton {__import__('triton').__version__}" if has_triton() else "no triton"
     rows, wrong = checks.against_the_oracle(ways, options.bags, options.interpreted)
