@@ -7,6 +7,7 @@ on tensors of both devices; copies to it are counted. What that cannot see: pinn
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from kofn import Bags
-from kofn.learners import Network, Problem, ProportionObjective
+from kofn.learners import CountObjective, Network, Problem, ProportionObjective, between
 from kofn.learners._device_data import DeviceData, training_device
 from kofn.learners._loop import Loop
 
@@ -80,6 +81,20 @@ PROBLEMS = {
 def test_a_step_copies_nothing_but_sizes_of_bags(problem: Problem, copies: int) -> None:
     """Two steps of five bags. No value is read by the host, which `meta` would not allow."""
     assert copies_of_steps(problem, batch_size=5) == [[(5,)] * copies] * 2
+
+
+def test_a_step_on_counts_of_bags_of_one_size_copies_nothing() -> None:
+    assert copies_of_steps(of_one_size(), batch_size=4) == [[], []]
+    bounds = torch.stack([torch.arange(8) % 2, torch.arange(8) % 2 + 1], 1)
+    ranges = replace(of_one_size(), objective=CountObjective(between), labels=bounds)
+    assert copies_of_steps(ranges, batch_size=4) == [[], []]
+
+
+def test_a_step_on_counts_copies_shapes_and_reads_nothing() -> None:
+    """Where the instances of ragged bags go in a rectangle: for each of a few bags a few numbers."""
+    for shapes in copies_of_steps(some_bags(), batch_size=5):
+        assert 0 < len(shapes) <= 5
+        assert max(map(prod, shapes)) <= 5 * 5  # bags of up to five
 
 
 def test_instances_that_do_not_fit_are_copied_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """One bag a program: log P(low <= S <= high) and its gradient by the logits, in one launch. In Triton's language.
 
 The formulas are those of `_tilt`, `_window`, `_undecided` and `_interval`, which derive them. What is otherwise here:
-one count is the interval low = high; Newton's method takes as many steps as a bag needs; of the frequencies the first
+one count is the interval low = high; nothing is ranked, but Newton's method on the log-odds of the mean is held in a
+bracket, which is halved where it would leave it, for as many steps as a bag needs; of the frequencies the first
 FREQUENCIES are summed, those beyond the cut of `_window` among them, since they add nothing.
 
 The compiler and the interpreter take two dialects; this is what both take. Constants are small whole numbers or made as
@@ -183,9 +184,9 @@ def interval_kernel(
         real, imaginary = _multiply(real, imaginary, factor, turning[:, None] * sine[None, :])
         turned_v += (p > q).to(tl.int64)
         z = tl.where(present, z, 0.0)
-        moved = (z + t > 0).to(tl.float64) - (z > 0).to(tl.float64)
         fixed = _softplus_of_minus(tl.abs(z))
-        change = tl.where(moved == 0, 0.0, (z + t) * moved) - fixed + _softplus_of_minus(tl.abs(z + t))
+        side = tl.where(z > 0, z + t, -(z + t))  # log sigmoid(side) = min(side, 0) - log(1 + e^-|side|)
+        change = -tl.minimum(side, 0.0) - fixed + _softplus_of_minus(tl.abs(side))
         positive_v += (present & (z > 0)).to(tl.int64)
         change_v += tl.where(present, change, 0.0)
         closed_v += tl.where(present, tl.minimum(tl.where(high == 0, -z, z), 0.0) - fixed, 0.0)
