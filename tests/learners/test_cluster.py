@@ -97,7 +97,7 @@ def test_workers_read_a_mapped_table_themselves(address: str, tmp_path: Path) ->
     assert [each[:3] for each in told[-2:]] == [("all bags", 1, 11), ("all bags", 11, 11)]
     assert told[-1][3] == {"train_loss": mapped.history[-1]["train_loss"]}
     (tmp_path / "table").unlink()
-    with pytest.raises(FileNotFoundError, match="table"):
+    with pytest.raises(FileNotFoundError, match=r"every worker must see the file .*table"):
         learner.fit(replace(problem, instances=table), seed=0)
 
 

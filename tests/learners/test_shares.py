@@ -101,7 +101,7 @@ def test_a_mapped_table_is_opened_not_sent(tmp_path: Path) -> None:
     opened = second.opened().instances
     assert np.array_equal(opened, problem.instances[second.rows.numpy()])
     assert np.may_share_memory(opened, opened.base)  # a view of the file
-    part = np.memmap(tmp_path / "table", np.float32, "r", offset=24, shape=(9, 3))[2:]
+    part = np.asarray(np.memmap(tmp_path / "table", np.float32, "r", offset=24, shape=(9, 3)))[2:]
     found = file_of(part)
     assert found is not None
     assert np.array_equal(found.open(), problem.instances[4:11])

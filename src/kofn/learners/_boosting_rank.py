@@ -104,9 +104,9 @@ def _fit(job: Job, peers: StorePeers, out: BinaryIO) -> Outcome:
     problem, table = job.share.opened(), job.share.table
     sample = rows_of(table.open(), job.sample) if isinstance(table, MappedFile) else job.sample
     reference = _reference(sample, job, problem.categories)
-    network = _connected(reference, job, peers)
     params = job.params | {"tree_learner": "data", "num_machines": job.number, "pre_partition": True}
     boosting = Boosting(problem, params, _progress(job, out), peers=peers, reference=reference)
+    network = _connected(reference, job, peers)
     fitted = job.learner.boosted(boosting, job.share.splits)
     del network  # which kept the connection
     logits, fitted.held_out_logits, fitted.splits = fitted.held_out_logits, None, ()
@@ -134,7 +134,7 @@ def _connected(reference: Any, job: Job, peers: StorePeers) -> Any:
         with socket.socket() as free:
             free.bind(("", 0))
             port = free.getsockname()[1]
-        machines = peers.gather(f"{job.host}:{port}")  # which all have read their rows by now
+        machines = peers.gather(f"{job.host}:{port}")  # which have all read their rows by now
         booster.set_network(machines, local_listen_port=port, num_machines=job.number)
     return booster
 

@@ -7,6 +7,7 @@ workers are alive. Whatever goes wrong in one of them ends all.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -32,14 +33,7 @@ PAUSE = 0.2  # seconds between two looks at the workers
 GRACE = 3.0  # seconds in which the cause of an error may become known after its effects
 
 
-def fit_on_cluster(
-    learner: Any,
-    problem: Problem,
-    splits: list[Split],
-    *,
-    seed: int,
-    progress: Progress | None,
-) -> Any:
+def fit_on_cluster(learner: Any, problem: Problem, splits: list[Split], *, seed: int, progress: Progress | None) -> Any:
     """Fit `Trees` on all workers of the cluster that it names.
 
     Args:
@@ -95,7 +89,7 @@ def _workers(client: Any, address: str) -> dict[str, int]:
     """Addresses of all workers, and how many threads each has."""
     try:
         client.wait_for_workers(1, timeout=WAIT)
-    except TimeoutError:
+    except (TimeoutError, asyncio.TimeoutError):  # which are two before Python 3.11
         raise ConnectionError(
             f"`cluster` must have workers; the scheduler at {address} has none. Start one on each machine with: "
             f"dask worker {address}"
@@ -131,6 +125,7 @@ def _jobs(learner: Any, problem: Problem, splits: list[Split], seed: int, worker
 
 def _run(client: Any, jobs: dict[str, Job], progress: Progress | None) -> list[Outcome]:
     """Have the jobs done, all at the same time; what became of each."""
+    distributed = _require.package("distributed", extra="cluster")
     name = f"kofn-{uuid4().hex}"
     told: SimpleQueue[Any] = SimpleQueue()
     client.subscribe_topic(name, lambda event: told.put(event[1]))
@@ -156,7 +151,8 @@ def _run(client: Any, jobs: dict[str, Job], progress: Progress | None) -> list[O
         with suppress(Exception):  # of a scheduler that is no more
             client.unsubscribe_topic(name)
             client.cancel(list(futures.values()), force=True)  # which ends the processes
-            _require.package("distributed", extra="cluster").Variable(name, client=client).delete()
+            distributed.Variable(name, client=client).delete()
+            distributed.Event(name, client=client).clear()
 
 
 def _require_all(client: Any, addresses: Iterable[str]) -> None:

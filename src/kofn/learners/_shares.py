@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import mmap
+import os
+import socket
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,8 +39,13 @@ class MappedFile:
         """The matrix, read when it is looked at.
 
         Raises:
-            OSError: the file is not there.
+            FileNotFoundError: this machine does not have it.
         """
+        if not os.path.exists(self.path):
+            raise FileNotFoundError(
+                f"every worker must see the file {self.path}, in which the table lies during the fit; "
+                f"{socket.gethostname()} does not. Write the model to a folder that all machines have in common."
+            )
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
 
 
@@ -114,13 +121,22 @@ def shares_of(problem: Problem, splits: list[Split], number: int) -> list[Share]
 
 def file_of(instances: Floats) -> MappedFile | None:
     """The place in a file that instances are a memory map of; None for instances in memory."""
-    mapping, array = mapping_of(instances), cast("np.memmap[Any, Any]", instances)
-    if mapping is None or not isinstance(instances, np.memmap) or not instances.flags.c_contiguous:
+    owner, mapping = _memory_map(instances), mapping_of(instances)
+    if owner is None or mapping is None or not instances.flags.c_contiguous:
         return None
-    # A view has the offset of the memory map that it is a view of, which in turn lies in whole pages of the file.
-    first, begin = (_address(each) for each in (array, np.frombuffer(mapping, np.uint8)))
-    page = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY
-    return MappedFile(str(array.filename), array.dtype.str, array.shape, page + first - begin)
+    # numpy maps whole pages of a file; where in them a view begins, only its address tells.
+    page = owner.offset - owner.offset % mmap.ALLOCATIONGRANULARITY
+    begin = _address(instances) - _address(np.frombuffer(mapping, np.uint8))
+    return MappedFile(str(owner.filename), instances.dtype.str, instances.shape, page + begin)
+
+
+def _memory_map(array: Any) -> Any:
+    """The memory map that an array is, or is a view of; None for an array in memory."""
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap) and array.filename is not None:
+            return array
+        array = array.base
+    return None
 
 
 def _address(array: NDArray[Any]) -> int:
