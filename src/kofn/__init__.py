@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         OneOf,
     )
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 # Where each public name lives. It is imported when it is first asked for, so that `kofn --help` need not wait for
 # torch, nor the distribution of a count for scikit-learn.
