@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from kofn import _require
-from kofn._mapped import mapping_of
 from kofn.bags import Bags
 from kofn.classes import one_vs_rest
 from kofn.counts import CountDistribution
@@ -30,9 +29,9 @@ from kofn.estimators._ensemble import Ensemble, mixed
 from kofn.estimators._fingerprint import Fingerprint
 from kofn.estimators._row_labels import Array, as_array, bags_of, rows_of
 from kofn.estimators._saving import load, save
+from kofn.estimators._used_bags import used_bags
 from kofn.learners import Fitted, Learner, Linear, Network, Problem, Progress, PUProblem, Trees
 from kofn.learners._network import FittedNetwork
-from kofn.learners._problem_parts import bag_after_bag, one_after_the_other
 from kofn.learners._resamples import fit_resamples
 from kofn.learners._trees import FittedTrees
 
@@ -160,7 +159,7 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         """Let the learner minimise the problem's loss, and keep the result."""
         rows = len(problem.instances)
         fingerprint = Fingerprint.of(problem.instances, None if isinstance(problem, PUProblem) else problem.bags)
-        bags, used, problem = _used(problem)
+        bags, used, problem = used_bags(problem)
         learner = self._learner(problem)
         problem, fitted = self._learn(learner, problem, seed)
         members: list[Fitted] = []
@@ -304,21 +303,3 @@ def _mixed(logits: Tensor) -> Tensor:
 def _allowed(X: Any) -> Any:
     """Missing values are allowed in tables, not in images."""
     return "allow-nan" if getattr(X, "ndim", 2) == 2 else True
-
-
-def _used(problem: Problem) -> tuple[Tensor, Tensor, Problem]:
-    """Bags that have a weight, rows that lie in them, and the problem of these alone: the others are as if absent.
-
-    Of a table in a file the rows are those of one bag after the other, so that a bag is read in one go.
-    """
-    units = torch.arange(len(problem.strata))
-    if isinstance(problem, PUProblem):  # deals all rows
-        return units, torch.arange(len(problem.instances)), problem
-    if problem.weight is not None:
-        units = problem.weight.nonzero().flatten()
-        problem = problem if len(units) == len(problem.bags) else problem.take(units)
-    rows, problem = problem.compact()
-    if mapping_of(problem.instances) is not None and not one_after_the_other(problem.bags):
-        order, problem = bag_after_bag(problem)
-        rows = rows[order]
-    return units, rows, problem
