@@ -93,6 +93,25 @@ def test_inductor_with_fixed_and_changing_shapes(dynamic: bool) -> None:
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_torch_s_engine_is_traced_for_fixed_and_changing_shapes(dynamic: bool, backend: str) -> None:
+    graphs: list[str] = []
+
+    def listing(module: torch.fx.GraphModule, _: Any) -> torch.fx.GraphModule:
+        graphs.append(module.print_readable(print_output=False))
+        return module
+
+    def step(x: Tensor, counts: Tensor) -> Tensor:
+        return kofn.log_count_prob(x, counts).sum() + kofn.log_count_between(x, counts, counts + 2).sum()
+
+    compiled = torch.compile(step, fullgraph=True, dynamic=dynamic, backend=listing)
+    for b, n in ((3, 70), (4, 90)):
+        x, counts = logits(b, n), torch.full((b,), n // 3)
+        torch.testing.assert_close(with_gradient(compiled, x, counts), with_gradient(step, x, counts))
+    assert len(graphs) == (1 if dynamic else 2)
+    assert all(("torch.ops.kofn" in graph) == (backend == "native") for graph in graphs)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_rounded_once(dtype: torch.dtype) -> None:
     def step(x: Tensor) -> Tensor:

@@ -86,7 +86,8 @@ class Interval:
         first = torch.maximum(self._low, (mean - reach).ceil().long())
         last = torch.minimum(self._high, (mean + reach).floor().long())
         n = bags.z.shape[-1]
-        widest = min(n, math.ceil(2 * radius(n / 4, NEGLIGIBLE)))  # n / 4 is the largest variance
+        # n / 4 is the largest variance. The compiler cannot take a root of a size that changes.
+        widest = n if torch.compiler.is_compiling() else min(n, math.ceil(2 * radius(n / 4, NEGLIGIBLE)))
         counts = first + torch.arange(_host.largest(last - first, bound=widest) + 1, device=first.device)
         return Window(bags.z, tilt, counts, exponent=NEGLIGIBLE), counts, last
 

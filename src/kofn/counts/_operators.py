@@ -36,7 +36,7 @@ def log_interval(
     """log P(low <= S <= high), or of one count if high is None: (...) or (b,); with a weight, that times their sum."""
     value: Tensor
     if _traced(logits, offsets):
-        value = _LogInterval.apply(_wide(logits), low, high)
+        value = _with_slope(_wide(logits), low, high)
     else:
         value = torch.ops.kofn.log_interval(_wide(logits), offsets, low, high)[0]
     value = value.to(logits.dtype)
@@ -76,8 +76,8 @@ def log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
 def posteriors(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:
     """P(y_i = 1 | low <= S <= high), of the shape and dtype of the logits."""
     value: Tensor
-    if _traced(logits, offsets):
-        value = _Posteriors.apply(_wide(logits), low, high)
+    if _traced(logits, offsets) and not logits.requires_grad:
+        value = _torch_engine.log_interval_slope(_wide(logits), None, low, high)[1] + torch.sigmoid(_wide(logits))
     else:
         value = torch.ops.kofn.posteriors(_wide(logits), offsets, low, high)
     return value.to(logits.dtype)
@@ -102,34 +102,12 @@ def _traced(logits: Tensor, offsets: Tensor | None) -> bool:
     return offsets is None and not (logits.is_cpu and _native_when_traced())
 
 
-# What is traced. The compiler takes no function with a rule for forward mode, which those of `_autograd` have.
-
-
-class _LogInterval(torch.autograd.Function):
-    """(logits, low, high or None) to log P(low <= S <= high): (...)"""
-
-    @staticmethod
-    def forward(ctx: Any, logits: Tensor, low: Tensor, high: Tensor | None) -> Tensor:
-        value, slope = _torch_engine.log_interval_slope(logits, None, low, high)
-        ctx.save_for_backward(slope)
-        return value
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        (slope,) = ctx.saved_tensors
-        return slope * grad.unsqueeze(-1), None, None
-
-
-class _Posteriors(torch.autograd.Function):
-    """(logits, low, high or None) to P(y_i = 1 | low <= S <= high): (..., n)"""
-
-    @staticmethod
-    def forward(ctx: Any, logits: Tensor, low: Tensor, high: Tensor | None) -> Tensor:
-        return _torch_engine.log_interval_slope(logits, None, low, high)[1] + torch.sigmoid(logits)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return _not_there()
+def _with_slope(logits: Tensor, low: Tensor, high: Tensor | None) -> Tensor:
+    """log P(low <= S <= high), traced: no function of autograd, of which a graph of changing shapes takes only one."""
+    x = logits.detach()
+    value, slope = _torch_engine.log_interval_slope(x, None, low, high)
+    nothing = torch.where(x.isfinite(), logits - x, 0.0)  # but its derivative is 1
+    return value + (slope * nothing).sum(-1)
 
 
 # What the operators do when a graph runs. Offsets were taken on trust while it was made: they are checked here.
