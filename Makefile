@@ -84,17 +84,15 @@ build/release/tools/ready: release/requirements.txt
 	build/release/tools/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-# The fast tests with the oldest versions that pyproject.toml allows: make lowest TORCH="torch==2.13.0+cpu". What checks
+# The fast tests with the oldest versions that pyproject.toml allows: make lowest TORCH=torch==2.13.0. What checks
 # pages is left out: tools of the documentation ask for newer versions, and pages show what today's print.
-TORCH ?= torch
+TORCH ?=
+LOWEST = KOFN_NATIVE=1 build/lowest/bin/python -m pip install --quiet --disable-pip-version-check
 lowest:
 	$(PYTHON) -m venv --clear build/lowest
-	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.9"
-	echo "$(TORCH)" > build/lowest/torch.txt
-	build/lowest/bin/uv pip compile --quiet --no-deps --resolution lowest-direct --extra all -c build/lowest/torch.txt \
-		--python build/lowest/bin/python pyproject.toml -o build/lowest/constraints.txt
-	KOFN_NATIVE=1 build/lowest/bin/uv pip install --quiet --python build/lowest/bin/python \
-		-c build/lowest/constraints.txt ".[test]"
+	$(LOWEST) --no-deps packaging .
+	build/lowest/bin/python -m release.lowest $(TORCH) > build/lowest/constraints.txt
+	$(LOWEST) -c build/lowest/constraints.txt ".[test]"
 	build/lowest/bin/python -m pytest -q -n 2 --dist worksteal -m "not slow and not browser and not data" \
 		$(addprefix --ignore=tests/test_,reference.py layers.py readme_evidence.py documents.py) tests
 
