@@ -61,10 +61,14 @@ class Chromium:
         return entries
 
     def requested(self) -> list[str]:
-        """Addresses asked for since the last look."""
+        """Addresses that pages asked for since the last look; what the browser's own first page still loads is left out."""
         messages = [json.loads(entry["message"])["message"] for entry in self.log("performance")]
         asked = [message for message in messages if message["method"] == "Network.requestWillBeSent"]
-        return [message["params"]["request"]["url"] for message in asked]
+        return [
+            message["params"]["request"]["url"]
+            for message in asked
+            if not message["params"]["documentURL"].startswith("chrome:")
+        ]
 
     @classmethod
     @contextmanager
