@@ -195,3 +195,13 @@ def test_frequencies_beyond_the_bound_carry_nothing_at_any_variance(
     beyond = bound <= half
     exponents = 2 * variance * torch.sin(torch.pi * bound / (2 * half + 1)).square()
     assert exponents[beyond].min() > NEGLIGIBLE - 0.1
+
+
+@pytest.mark.usefixtures("blind")
+def test_a_bag_that_is_nearly_sure_is_tilted_towards_its_interval() -> None:
+    """Many tilts hit its count; one away from the interval lost eight digits."""
+    sure = torch.tensor([29.0] * 42 + [27.6, -26.4] + [-31.0] * 37, dtype=torch.float64)
+    with kofn.counts.use("torch"):
+        found = kofn.log_count_between(torch.stack([sure, -sure]), torch.tensor([43, 1]), torch.tensor([80, 38]))
+        rest = kofn.log_count_between(torch.stack([sure, -sure]), torch.tensor([0, 39]), torch.tensor([42, 81]))
+    torch.testing.assert_close(found, torch.log1p(-rest.exp()), rtol=0.0, atol=1e-13)

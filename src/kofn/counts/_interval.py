@@ -100,7 +100,11 @@ class Interval:
         mean = torch.sigmoid(z).sum(-1, keepdim=True)
         target = mean.clamp(self._low, self._high)
         tilt = solve_tilt(z, target.nan_to_num(0.0).round().long(), size)
-        return Tilt.at(z, tilt.value.masked_fill(target == mean, 0.0))
+        # Of a bag that is nearly sure of its count many tilts hit it. Only one that leans towards the interval, or none
+        # (which is then nearer still), lets the terms of the sum fall; the other way, e^{-ts} would raise the last
+        # digits of counts far away.
+        lean = (target - mean).sign()
+        return Tilt.at(z, ((tilt.value * lean).clamp(min=0.0) * lean).masked_fill(lean == 0, 0.0))
 
     def log_prob(self) -> Tensor:
         """log P(low <= S <= high): (b,)"""
