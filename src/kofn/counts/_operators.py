@@ -92,7 +92,7 @@ def _native(logits: Tensor) -> bool:
     return backend() == "native" and _native_library.takes(logits)
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch has no type for it
 def _native_when_traced() -> bool:
     """Whether the C++ core was in use when the graph was made: the compiler cannot follow a context variable."""
     return backend() == "native"

@@ -146,7 +146,7 @@ def _run(client: Any, jobs: dict[str, Job], progress: Progress | None) -> list[O
                 message = told.get(timeout=PAUSE)
                 if message is not None and progress is not None:
                     progress(*message)
-        return client.gather(list(futures.values()))  # type: ignore[no-any-return]
+        return client.gather(list(futures.values()))  # type: ignore[no-any-return]  # Dask has no types
     finally:
         with suppress(Exception):  # of a scheduler that is no more
             client.unsubscribe_topic(name)

@@ -95,8 +95,8 @@ def _messages(process: subprocess.Popen[bytes]) -> SimpleQueue[tuple[str, Any]]:
 
 def _send(process: subprocess.Popen[bytes], content: Any) -> None:
     with suppress(BrokenPipeError):  # it has ended, and that is told in its place
-        pickle.dump(content, process.stdin, protocol=pickle.HIGHEST_PROTOCOL)  # type: ignore[arg-type]
-        process.stdin.flush()  # type: ignore[union-attr]
+        pickle.dump(content, process.stdin, protocol=pickle.HIGHEST_PROTOCOL)  # type: ignore[arg-type]  # a pipe
+        process.stdin.flush()  # type: ignore[union-attr]  # a pipe
 
 
 def _ended(status: int, said: IO[bytes]) -> ConnectionError:
