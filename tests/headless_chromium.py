@@ -15,6 +15,7 @@ import pytest
 from typing_extensions import Self
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+WebDriverWait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 FLAGS = (
@@ -46,15 +47,30 @@ class Chromium:
         self.driver.command_executor.client_config.timeout = 90  # a browser that hangs is an error, not a long wait
         self.folder = folder
 
-    def look(self, *, width: int, scheme: str, media: str = "") -> None:
-        """How pages are shown from now on."""
+    def open(self, address: str, *, width: int, scheme: str, media: str = "") -> None:
+        """Show a page, and wait until it stands at its width.
+
+        The driver's own wait for the page to load ends too early at times, on a busy machine, while the browser shows
+        the page before it or is about to change the width.
+        """
         metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+        self.driver.get(address)
+        stands = (
+            "return location.href.split('#')[0] === arguments[0] && document.readyState === 'complete'"
+            " && matchMedia(`(width: ${arguments[1]}px)`).matches"
+        )
+        self.until(stands, address.split("#")[0], width)
 
     def run(self, script: str, *arguments: Any) -> Any:
         return self.driver.execute_script(script, *arguments)
+
+    def until(self, script: str, *arguments: Any) -> Any:
+        """What the script returns as soon as that is true: events come after the click, the key or the address."""
+        wait = WebDriverWait(self.driver, 30, poll_frequency=0.05)
+        return wait.until(lambda driver: driver.execute_script(script, *arguments), f"{script} of {arguments}")
 
     def log(self, kind: str) -> list[dict[str, Any]]:
         entries: list[dict[str, Any]] = self.driver.get_log(kind)
@@ -67,7 +83,7 @@ class Chromium:
         return [
             message["params"]["request"]["url"]
             for message in asked
-            if not message["params"]["documentURL"].startswith("chrome:")
+            if not message["params"]["documentURL"].startswith(("chrome:", "chrome-untrusted:"))
         ]
 
     @classmethod

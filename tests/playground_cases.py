@@ -52,10 +52,9 @@ class Browser(Chromium):
             "<meta name=viewport content='width=device-width, initial-scale=1'>"
             f"<style>{sources['style']}</style>{_playground.elements(**bag)}<script>{sources['script']}</script>"
         )
-        self.look(width=width, scheme=scheme)
         self.log("browser")
         self.log("performance")
-        self.driver.get(path.as_uri())
+        self.open(path.as_uri(), width=width, scheme=scheme)
 
     def one(self, selector: str) -> Any:
         return self.driver.find_element("css selector", selector)

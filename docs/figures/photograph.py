@@ -29,8 +29,7 @@ def main() -> None:
                 break
         with Chromium.opened() as browser:
             for scheme in ("light", "dark"):
-                browser.look(width=WIDTH, scheme=scheme)
-                browser.driver.get(Path("report.html").resolve().as_uri())
+                browser.open(Path("report.html").resolve().as_uri(), width=WIDTH, scheme=scheme)
                 photograph(browser, HERE / f"report-{scheme}.png")
         os.chdir(HERE)
 

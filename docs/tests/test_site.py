@@ -147,11 +147,10 @@ class Browser(Chromium):
     scheme = ""
 
     def show(self, page: Path, *, width: int, scheme: str) -> None:
-        self.look(width=width, scheme=scheme)
-        self.driver.get(page.as_uri())
+        self.open(page.as_uri(), width=width, scheme=scheme)
         if scheme != self.scheme:  # the theme remembers which it showed last
             self.run("localStorage.clear()")
-            self.driver.get(page.as_uri())
+            self.open(page.as_uri(), width=width, scheme=scheme)
             self.scheme = scheme
 
 
@@ -204,7 +203,7 @@ def test_search_finds_without_a_server(browser: Browser, site: Path, words: str)
 def test_the_picture_of_the_layers_can_be_read(browser: Browser, site: Path) -> None:
     for width, shown in ((390, "phone"), (1280, "desktop")):
         browser.show(site / "architecture.html", width=width, scheme="light")
-        sizes = browser.run(
+        sizes = browser.until(
             "return [...document.querySelectorAll('svg.layers')].filter((svg) => svg.getBoundingClientRect().width)"
             ".map((svg) => [svg.parentElement.className, svg.getScreenCTM().a * 11.5])"
         )

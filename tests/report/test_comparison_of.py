@@ -155,10 +155,9 @@ def test_in_a_browser(models: tuple[Any, Any], tmp_path: Path) -> None:
     with Chromium.opened() as browser:
         for width in (1280, 390):
             for scheme in ("light", "dark"):
-                browser.look(width=width, scheme=scheme)
                 browser.log("browser")
                 browser.log("performance")
-                browser.driver.get((tmp_path / "two.html").as_uri())
+                browser.open((tmp_path / "two.html").as_uri(), width=width, scheme=scheme)
                 assert browser.log("browser") == []
                 asked = [url for url in browser.requested() if not url.startswith("data:")]
                 assert asked == [(tmp_path / "two.html").as_uri()]

@@ -62,22 +62,25 @@ def pu() -> tuple[Report, Any]:
 
 
 def show(browser: Chromium, report: Report, address: str = "", *, width: int = 1200, scheme: str = "light") -> Path:
-    browser.look(width=width, scheme=scheme)
     path = browser.folder / "details.html"
     write(report, path)
     browser.driver.get("about:blank")
     browser.log("browser")
     browser.log("performance")
-    browser.driver.get(path.as_uri() + address)
+    browser.open(path.as_uri() + address, width=width, scheme=scheme)
     return path
 
 
-def opened(browser: Chromium) -> str:
-    """The heading of the open dialog."""
-    found: str = browser.run(
-        "const d = document.querySelector('dialog'); return d.open ? d.querySelector('h2').textContent : ''"
-    )
-    return found
+HEADING = "const d = document.querySelector('dialog'), heading = d.open ? d.querySelector('h2').textContent : '';"
+
+
+def shows(browser: Chromium, heading: str) -> None:
+    """The heading of the dialog is this, or becomes it; none is open where it is empty."""
+    browser.until(HEADING + "return heading === arguments[0]", heading)
+
+
+def shows_another_than(browser: Chromium, heading: str) -> None:
+    browser.until(HEADING + "return heading && heading !== arguments[0]", heading)
 
 
 def in_cells(browser: Chromium, place: int) -> list[float]:
@@ -89,11 +92,11 @@ def in_cells(browser: Chromium, place: int) -> list[float]:
 def test_by_mouse_with_the_numbers_of_the_library(browser: Chromium) -> None:
     report, (model, X, y, groups) = llp()
     path = show(browser, report)
-    assert opened(browser) == ""
+    shows(browser, "")
     first = browser.driver.find_element("css selector", "#bags tbody tr")
     name = first.find_element("css selector", "a").text
     first.find_elements("css selector", "td")[1].click()  # anywhere in the line
-    assert opened(browser) == f"Bag {name}"
+    shows(browser, f"Bag {name}")
     mine = groups == name
     place = list(dict.fromkeys(groups)).index(name)
     law = browser.run(
@@ -110,8 +113,8 @@ def test_by_mouse_with_the_numbers_of_the_library(browser: Chromium) -> None:
     assert len(browser.driver.find_elements("css selector", "dialog rect.after")) >= 1
     assert browser.driver.find_element("css selector", "dialog .flagged").text == f"true: {y[mine][0]}"
     browser.driver.find_elements("css selector", ".dialog-bar button")[-1].click()
-    assert opened(browser) == ""
-    assert browser.run("return location.hash") == "#bags"
+    shows(browser, "")
+    browser.until("return location.hash === '#bags'")
     assert browser.log("browser") == []
     assert {url.split("#")[0] for url in browser.requested() if not url.startswith("data:")} == {path.as_uri()}
 
@@ -123,7 +126,7 @@ def test_by_keyboard(browser: Chromium) -> None:
     active = browser.driver.switch_to.active_element
     name = active.text
     active.send_keys(ENTER)
-    assert opened(browser) == f"Bag {name}"
+    shows(browser, f"Bag {name}")
     assert browser.run("return document.activeElement.id") == "bag-detail-h"  # which a screen reader reads
     reached = []
     for _ in range(5):
@@ -131,28 +134,27 @@ def test_by_keyboard(browser: Chromium) -> None:
         reached.append(browser.run("return document.activeElement.textContent"))
     assert reached[:3] == ["Previous", "Next", "Close"]
     browser.driver.switch_to.active_element.send_keys(ESCAPE)
-    assert opened(browser) == ""
+    shows(browser, "")
     assert browser.run("return document.activeElement.textContent") == name  # back where the reader was
 
 
 def test_addresses_and_the_back_button(browser: Chromium) -> None:
     report = llp()[0]
     show(browser, report, "#bag-ward%203%2Fb")
-    assert opened(browser) == "Bag ward 3/b"
+    shows(browser, "Bag ward 3/b")
     browser.driver.find_element("xpath", "//dialog//button[text()='Next']").click()
-    after = opened(browser)
-    assert after not in ("", "Bag ward 3/b")
+    shows_another_than(browser, "Bag ward 3/b")
     show(browser, report)
     browser.driver.find_element("css selector", "#bags a.open-bag").click()
-    assert opened(browser) != ""
+    shows_another_than(browser, "")
     browser.driver.back()
-    assert opened(browser) == ""
+    shows(browser, "")
     browser.driver.forward()
-    assert opened(browser) != ""
+    shows_another_than(browser, "")
     show(browser, report, "#bag-nobody")
-    assert opened(browser) == ""
+    shows(browser, "")
     show(browser, report, "#bag-%")  # no address at all
-    assert opened(browser) == ""
+    shows(browser, "")
     assert browser.log("browser") == []
 
 
@@ -171,6 +173,7 @@ def test_bags_sort_by_surprise_and_rows_by_any_column(browser: Chromium) -> None
     button.click()
     assert browser.run(column) == sorted(bits, reverse=True)  # its first order is the descending one
     browser.driver.find_element("css selector", "#bags a.open-bag").click()
+    shows_another_than(browser, "")
     headings = browser.driver.find_elements("css selector", ".rows-of-bag thead button")
     place = next(i for i, one in enumerate(headings) if one.text.startswith("x0"))
     before = in_cells(browser, place)
@@ -180,6 +183,7 @@ def test_bags_sort_by_surprise_and_rows_by_any_column(browser: Chromium) -> None
 
 def test_many_columns_are_folded(browser: Chromium) -> None:
     show(browser, llp()[0], "#bag-ward%203%2Fb")
+    shows(browser, "Bag ward 3/b")
     seen = "return [...document.querySelectorAll('.rows-of-bag thead th')].filter((h) => h.offsetWidth).length"
     few = browser.run(seen)
     button = browser.driver.find_element("css selector", ".rows-of-bag > button")
@@ -202,6 +206,7 @@ def test_pictures_are_seen_and_missing_ones_marked(browser: Chromium, tmp_path: 
     table = X.assign(patch=[f"{row}.png" for row in range(len(X))])
     report = report_of(model, X.assign(x1=-X["x1"]), y, groups, table=table, folder=tmp_path)
     path = show(browser, report, "#bag-ward%203%2Fb")  # rows 9, 10 and 11
+    shows(browser, "Bag ward 3/b")
     images = browser.run(
         "return [...document.querySelectorAll('dialog img')].map((i) => [i.naturalWidth, i.naturalHeight, i.width, i.alt])"
     )
@@ -220,7 +225,7 @@ def test_pictures_are_seen_and_missing_ones_marked(browser: Chromium, tmp_path: 
 def test_every_task_fits_and_complains_of_nothing(browser: Chromium, task: Any, width: int, scheme: str) -> None:
     prefix = "part2-" if task is classes else ""
     path = show(browser, task()[0], f"#{prefix}bag-ward%201%2Fb", width=width, scheme=scheme)
-    assert opened(browser) == "Bag ward 1/b"
+    shows(browser, "Bag ward 1/b")
     assert browser.run("const d = document.querySelector('dialog'); return d.scrollWidth <= d.clientWidth")
     assert browser.run("return document.documentElement.scrollWidth") <= width
     assert browser.run(

@@ -41,12 +41,11 @@ class Browser(Chromium):
     """A report at a time."""
 
     def show(self, report: Report, *, width: int = 1200, scheme: str = "light", media: str = "") -> None:
-        self.look(width=width, scheme=scheme, media=media)
         path = self.folder / "report.html"
         write(report, path)
         self.log("browser")
         self.log("performance")
-        self.driver.get(path.as_uri())
+        self.open(path.as_uri(), width=width, scheme=scheme, media=media)
 
     def column(self, table: int, column: int) -> list[str]:
         script = (

@@ -69,10 +69,9 @@ def browser() -> Iterator[Chromium]:
 def test_it_unfolds_and_computes(browser: Chromium, name: str) -> None:
     path = browser.folder / "report.html"
     write(Report("Votes", "llp", typical_bag=whole_bag(name)), path)
-    browser.look(width=390, scheme="dark")
     browser.log("browser")
     browser.log("performance")
-    browser.driver.get(path.as_uri())
+    browser.open(path.as_uri(), width=390, scheme="dark")
     assert browser.run("return document.querySelectorAll('.playground svg').length") == 0  # nothing is drawn unseen
     browser.driver.find_element("css selector", "footer summary").click()
     shown = browser.driver.execute_async_script(
@@ -97,9 +96,8 @@ def test_it_may_be_opened_before_the_page_has_been_laid_out(browser: Chromium) -
     write(Report("Votes", "llp", typical_bag=whole_bag()), path)
     path.write_text(path.read_text().replace('<details class="pg-folded">', '<details class="pg-folded" open>'))
     for width in (390, 1280):
-        browser.look(width=width, scheme="light")
         browser.log("browser")
-        browser.driver.get(path.as_uri())
+        browser.open(path.as_uri(), width=width, scheme="light")
         browser.run("const fold = document.querySelector('footer details'); fold.open = false; fold.open = true;")
         drawn = (
             "return [...document.querySelectorAll('.playground svg')].map((svg) => svg.getBoundingClientRect().width)"
