@@ -148,3 +148,15 @@ def test_how_far_reading_is(folder: Path) -> None:
     for stage in ("reading bags and labels", "looking at 4 columns", "reading 1,200 rows"):
         assert stage in stages
         assert [step for what, step, _ in told if what == stage] == [400, 901, 1200]
+
+
+def test_an_index_that_pandas_wrote(table: pd.DataFrame, tmp_path: Path) -> None:
+    """One without a name is no column: it would tell a model the order of the rows. One with a name is a column."""
+    shuffled = table.sample(frac=1.0, random_state=0)
+    shuffled.to_parquet(tmp_path / "unnamed.parquet")
+    shuffled.set_index("ward").to_parquet(tmp_path / "named.parquet")
+    for name in ("unnamed", "named"):
+        file = TableFile(tmp_path / f"{name}.parquet")
+        assert sorted(file.columns) == sorted(table.columns)
+        read = pd.concat(file.chunks([*table.columns]))
+        pd.testing.assert_frame_equal(read.reset_index(drop=True), shuffled.reset_index(drop=True))

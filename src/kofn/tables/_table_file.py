@@ -7,6 +7,7 @@ import difflib
 import gzip
 import json
 import os
+import re
 import shlex
 import zlib
 from collections import Counter
@@ -24,6 +25,8 @@ GUESS = 10000  # rows of a CSV from which the types of its columns are first gue
 
 SUFFIXES = {".csv": ",", ".tsv": "\t", ".parquet": None, ".pq": None}
 PACKED = (".gz",)
+# Where pandas keeps row numbers that have no name. As a feature they would tell the order of the rows.
+UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 class TableError(ValueError):
@@ -152,7 +155,8 @@ class TableFile:
     def _columns(self, part: Path) -> list[str]:
         with self._readable(part):
             if self.separator is None:
-                return list(_require.package("pyarrow.parquet", extra="train").read_schema(part).names)
+                names = _require.package("pyarrow.parquet", extra="train").read_schema(part).names
+                return [name for name in names if not UNNAMED_INDEX.fullmatch(name)]
             # Not by pandas, which would give two columns of one name two names.
             unpacked = gzip.open if self.path.suffix in PACKED else open
             with unpacked(self.path, "rt", encoding="utf-8-sig", newline="") as text:
@@ -170,7 +174,7 @@ class TableFile:
             for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
                 batch.validate(full=True)
                 seen += len(batch)
-                yield batch.to_pandas()[list(columns)]
+                yield batch.to_pandas(ignore_metadata=True)[list(columns)]  # an index that pandas wrote is a column
             if seen != file.metadata.num_rows:
                 raise ValueError(f"it has {seen} rows and says that it has {file.metadata.num_rows}")
 
