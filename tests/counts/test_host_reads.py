@@ -41,7 +41,7 @@ class Operators(TorchDispatchMode):
     """Counts the operators that run; a copy from another device to the CPU would be among them."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # torch has no type for it
         self.counted: Counter[str] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -56,7 +56,8 @@ class Network(Learner):
             trained on and the weights of the last epoch are taken.
         lr: learning rate.
         schedule: learning rate schedule: "constant"; "cosine", down to 0, so that the last batches leave less noise in
-            the weights; or "one-cycle", up from 0 and down, for large bags, whose loss is steep at first.
+            the weights; or "one-cycle", up from 0 and down, for large bags, whose loss is steep at first, and for
+            attention pooling.
         weight_decay: weight decay of Adam.
         l1: L1 penalty on the weights (of matrices and kernels, not of biases).
         optimizer: from parameters to an optimizer, in place of Adam with `lr` and `weight_decay`.
