@@ -8,7 +8,7 @@ from typing import Any
 from paper.cells import METHODS, cells
 from paper.recipes import Recipe, recipe
 
-WIDTHS = {"pu_mnist_mlp": [5000, 5000, 50], "cifar_resnet18": "ResNet-18", "cifar_narrow_resnet": "narrow ResNet-8"}
+WIDTHS = {"pu_mnist_mlp": [5000, 5000, 50], "cifar_resnet18": "ResNet-18", "cifar_resnet8": "ResNet-8"}
 
 # What no recipe tells. Of every table: kofn takes logits and computes in float64 inside, on a processor.
 NOTES: dict[str, tuple[str, ...]] = {

@@ -32,6 +32,7 @@ from paper.differences import differences_markdown
 from paper.figures import figures
 from paper.findings import findings
 from paper.missing import missing_markdown
+from paper.presets import presets_markdown
 from paper.records import RESULTS, load_records
 from paper.standing import short_markdown, standing_markdown
 from paper.summary import markdown as flat_markdown
@@ -131,6 +132,7 @@ MADE: dict[str, Callable[[Any], str]] = {
     "figure": shown,
     "standing": standing,
     "missing": lambda _: folded("What is not run or is stale, and about how long it takes", missing_markdown()),
+    "presets": lambda _: presets_markdown(),
     "times": lambda _: times_markdown(),
     "legend": lambda _: "\n".join(f"- {words}" for words in LEGEND),
     "records": counted,

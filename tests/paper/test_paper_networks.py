@@ -13,7 +13,7 @@ from paper.cells import PRESETS, TABLES, runs
 from paper.networks import (
     NETWORKS,
     CropAndFlip,
-    cifar_narrow_resnet,
+    cifar_resnet8,
     cifar_resnet18,
     colon_convnet,
     mnist_convnet,
@@ -39,7 +39,7 @@ STAGE_2 = (9 * 64 * 128 + 2 * 128) + 3 * (9 * 128 * 128 + 2 * 128) + (64 * 128 +
 STAGE_3 = (9 * 128 * 256 + 2 * 256) + 3 * (9 * 256 * 256 + 2 * 256) + (128 * 256 + 2 * 256)
 STAGE_4 = (9 * 256 * 512 + 2 * 512) + 3 * (9 * 512 * 512 + 2 * 512) + (256 * 512 + 2 * 512)
 RESNET = STEM + STAGE_1 + STAGE_2 + STAGE_3 + STAGE_4 + (512 + 1)
-NARROW = (9 * 3 * 16 + 2 * 16) + sum(9 * c * 2 * c + 9 * 4 * c * c + 2 * c * c + 3 * 4 * c for c in (16, 32, 64)) + 129
+SMALL = (9 * 3 * 24 + 2 * 24) + sum(9 * c * 2 * c + 9 * 4 * c * c + 2 * c * c + 3 * 4 * c for c in (24, 48, 96)) + 193
 
 MADE = [
     (lambda: learners.mlp(108, (2048, 64)), (108,), ADULT, 354_433),
@@ -48,7 +48,7 @@ MADE = [
     (mnist_convnet, (1, 28, 28), MNIST, 426_571),
     (colon_convnet, (3, 27, 27), COLON, 895_445),
     (cifar_resnet18, (3, 32, 32), RESNET, 11_169_345),
-    (cifar_narrow_resnet, (3, 32, 32), NARROW, 302_993),
+    (cifar_resnet8, (3, 32, 32), SMALL, 680_281),
 ]
 
 
@@ -123,5 +123,5 @@ def test_every_recipe_has_its_network(preset: str) -> None:
             assert network.module is NETWORKS.get(name, name)
             if table == "llp":
                 assert network.hidden == ([2048, 64] if run.cell["data"] == "adult" else [2048])
-    small = {"cifar_narrow_resnet"} if preset == "fast" else {"pu_mnist_mlp", "cifar_resnet18"}
+    small = {"cifar_resnet8"} if preset == "fast" else {"pu_mnist_mlp", "cifar_resnet18"}
     assert named == {"mlp", "mnist_convnet", "colon_convnet"} | small

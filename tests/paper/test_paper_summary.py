@@ -15,6 +15,7 @@ from paper.cells import BAGS, Run
 from paper.findings import findings
 from paper.missing import missing, missing_markdown
 from paper.one_run import run_cell
+from paper.presets import presets_markdown
 from paper.recipes import recipe
 from paper.records import collect
 from paper.report import report
@@ -168,6 +169,20 @@ def test_what_is_missing_and_its_hours(tmp_path: Path) -> None:
     records.write(tmp_path, run, changed)
     collect(tmp_path)
     assert {each.command: each for each in missing("mil", results=tmp_path)}[command][1:3] == (3 * 6 + 1, 1)
+
+
+def test_cells_of_both_presets(tmp_path: Path) -> None:
+    put(tmp_path, "llp", ADULT, "CL", 0.90, 0.92)
+    assert presets_markdown(results=tmp_path) == "No cell was run with `paper`."
+    run = Run("llp", ADULT, "CL", "paper", 0)
+    records.write(tmp_path, run, record(run, auc=0.89))
+    collect(tmp_path)
+    assert presets_markdown(results=tmp_path).splitlines()[2:] == [
+        "| `llp` | adult [0,1] 8 | CL | `auc` | 0.9100 ± 0.0141 (2 seeds) | 0.8900 (1 seed) | 0.8985 ± 0.0010 |"
+    ]
+    records.write(tmp_path, run, record(run, auc=0.89) | {"recipe": {"lr": 1.0}})  # a recipe that is no more
+    collect(tmp_path)
+    assert presets_markdown(results=tmp_path) == "No cell was run with `paper`."
 
 
 def test_standard_errors_and_percent(tmp_path: Path) -> None:
