@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -128,3 +132,43 @@ def test_peers_agree_to_the_last_bit() -> None:
     assert len(set(found.values())) == 1
     assert found[0][0] == sum(values)
     assert found[0][1] == pytest.approx(0.7 / 3)
+
+
+HOLDER = """
+import os
+from kofn.learners._peers import StorePeers
+peers = StorePeers.first("127.0.0.1", 2)
+print(peers.port, flush=True)
+peers.total(1.0)
+peers.leave()
+os._exit(0)
+"""
+
+
+class LateStore:
+    """A store whose answers are asked for late."""
+
+    def __init__(self, store: Any) -> None:
+        self.store, self.set = store, store.set
+
+    def get(self, key: str) -> Any:
+        time.sleep(0.5)  # by now the holder has this process's value
+        return self.store.get(key)
+
+
+@pytest.mark.slow
+def test_the_store_is_there_until_the_slowest_process_has_its_answer() -> None:
+    """The process that holds it had ended when it had its own: "Connection reset by peer", on a busy machine."""
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout is not None
+        with holder.stdout as said:
+            peers = StorePeers.at("127.0.0.1", int(said.readline()), 1, 2)
+        peers.store = cast(Any, LateStore(peers.store))
+        assert peers.total(2.0) == 3.0
+        assert holder.poll() is None
+        peers.leave()
+        assert holder.wait(timeout=60) == 0
+    finally:
+        holder.kill()
+        holder.wait()

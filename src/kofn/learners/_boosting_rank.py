@@ -83,7 +83,9 @@ def main() -> None:
     try:
         peers = _meet(job, inbox, out)
         Thread(target=_end_with, args=(inbox,), daemon=True).start()
-        _tell(out, "done", _fit(job, peers, out))
+        outcome = _fit(job, peers, out)
+        peers.leave()
+        _tell(out, "done", outcome)
     except Exception as error:
         _tell(out, "failed", _as_lost_peer(error))
     out.flush()

@@ -77,6 +77,17 @@ class StorePeers:
         self.store.set(f"{self._asked}/{self.rank}", json.dumps(value))
         return [json.loads(self.store.get(f"{self._asked}/{rank}")) for rank in range(self.number)]
 
+    def leave(self) -> None:
+        """Say that this process asks no more; the one that holds the store waits until all others have said so.
+
+        It has the others' last values as soon as they are in the store, while they may still wait for its own: if it
+        ended then, they would lose the store in the middle of an answer.
+        """
+        if self.rank:
+            self.store.set(f"left/{self.rank}", "")
+        else:
+            self.store.wait([f"left/{rank}" for rank in range(1, self.number)])
+
     def total(self, value: float) -> float:
         return float(sum(self.gather(value)))
 
