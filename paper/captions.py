@@ -59,7 +59,7 @@ PROTOCOLS = {
     "paper's rule; with `fast`, the last epoch. nnPU and uPU have the sigmoid surrogate of nnPU's authors. CVIR "
     "ranks all unlabelled images before each epoch, as its authors do, but without the epochs of labelled against "
     "unlabelled with which they begin. For CVIR, nnPU and uPU the last ten epochs are averaged, on Binarized CIFAR "
-    "with `fast` the last three of ten. With `fast`, network, learning rate, schedule and number of epochs are the "
+    "with `fast` the last three of twenty. With `fast`, network, learning rate, schedule and number of epochs are the "
     "same for all methods of a task. On Binarized MNIST they were chosen anew after the test scores of a constant "
     "learning rate over 40 epochs had been seen (CL 95.79 %), by the accuracy on training images outside the task "
     "(`paper/trials.md`). On MNIST17 they were chosen earlier, for CL with a weight of the positives of 10, with "
