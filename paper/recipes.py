@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Recipe = dict[str, Any]
 
 # What the estimator takes; the rest is the network's.
-TASK = ("loss", "positive_weight", "bag_size", "surrogate", "ranking", "stopping")
+TASK = ("loss", "positive_weight", "bag_size", "surrogate", "ranking", "warm_up", "stopping")
 RUN = ("held_out", "stop", "average", "pixels", "crop")  # words for the run itself
 # What the paper's networks do without, unless it is named: held-out bags, a start at the base rate, columns that are
 # standardised once more, and so on.

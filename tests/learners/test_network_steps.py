@@ -70,6 +70,23 @@ def test_cvir_ranks_all_unlabelled_before_an_epoch() -> None:
     assert torch.isfinite(batch.weights).all()
 
 
+@pytest.mark.parametrize("ranking", RANKINGS)
+def test_cvir_warms_up_with_labelled_against_unlabelled(ranking: Any) -> None:
+    """In the first epochs no unlabelled row is ignored; after them it is plain CVIR."""
+    data, net = some_pu(objective=PUObjective(0.3, "cvir", ranking=ranking, warm_up=1)), network()
+    x = net(torch.from_numpy(data.instances)).flatten()
+    loss = losses.cvir_loss(x[data.labeled], x[~data.labeled], 0.0)
+    found = train(data, optimizer=SGD)
+    assert found.history[0]["train_loss"] == pytest.approx(loss.item(), rel=1e-5)
+    torch.testing.assert_close(found.weights, stepped(net, loss), rtol=1e-4, atol=1e-6)
+    plain = replace(data, objective=PUObjective(0.3, "cvir", ranking=ranking))
+    assert torch.equal(data.ranked(zeros, 1).chosen, plain.ranked(zeros, 0).chosen)
+
+
+def zeros(positions: Tensor) -> Tensor:
+    return torch.zeros(len(positions))
+
+
 def test_cvir_ranked_before_a_step_is_cvir_in_it() -> None:
     """With one bag an epoch both rankings see the same network and the same rows."""
     data = some_pu(objective=PUObjective(0.3, "cvir"))

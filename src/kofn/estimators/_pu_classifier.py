@@ -62,6 +62,9 @@ class PUClassifier(CountClassifier):
         ranking: what a network ranks together with "cvir": all unlabelled before each "epoch", as its authors do, or
             those of a "batch" in each step. Other learners see all rows in each step, and held-out rows are ranked in
             batches.
+        warm_up: so many first epochs of a network with "cvir" take all unlabelled for negatives, before any are
+            ignored; its authors begin with 100 of 2,000. Images of several kinds need it: the ranking of a network
+            that knows nothing would decide which of them are learned as negatives.
         stopping: what makes a network's epoch the best: "loss", the validation loss; "predicted-share", that as many
             unlabelled validation instances are predicted positive as the mixture says; "label-accuracy", the paper's
             rule, that the accuracy against the given labels is a perfect classifier's
@@ -108,6 +111,7 @@ class PUClassifier(CountClassifier):
         bag_size: int | None = None,
         surrogate: Surrogate = "sigmoid",
         ranking: Ranking = "epoch",
+        warm_up: int = 0,
         stopping: Stopping = "loss",
         bootstrap: int = 0,
         n_jobs: int | None = None,
@@ -122,6 +126,7 @@ class PUClassifier(CountClassifier):
         self.bag_size = bag_size
         self.surrogate = surrogate
         self.ranking = ranking
+        self.warm_up = warm_up
         self.stopping = stopping
         self.bootstrap = bootstrap
         self.n_jobs = n_jobs
@@ -214,7 +219,7 @@ class PUClassifier(CountClassifier):
             seed=seed,
             instances=instances,
             objective=PUObjective(
-                mixture, cast(PULossName, self.loss), self.positive_weight, self.surrogate, self.ranking
+                mixture, cast(PULossName, self.loss), self.positive_weight, self.surrogate, self.ranking, self.warm_up
             ),
             rate=min(max(mixture, half), 1 - half),
             rule=self._rule(mixture, (len(labeled) - unlabeled) / unlabeled),
@@ -244,6 +249,7 @@ class PUClassifier(CountClassifier):
         for name in ("prior", "mixture"):
             if getattr(self, name) is not None:
                 _require.fraction(name, getattr(self, name))
+        _require.whole_number("warm_up", self.warm_up, low=0)
         if self.positive_weight is not None:
             _require.number("positive_weight", self.positive_weight, low=0)
         if self.bag_size is not None:

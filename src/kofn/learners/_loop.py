@@ -91,7 +91,7 @@ class Loop:
             if self._is_patience_over(history, best_epoch):
                 break
             self.stream.seed(self.seed, epoch, self.process, 1)  # 1: not the sampler's
-            problem = self.train.ranked(partial(self._score, network.eval())).deal(epoch, self.seed)
+            problem = self.train.ranked(partial(self._score, network.eval()), epoch).deal(epoch, self.seed)
             for part, mode in modes:
                 part.training = mode
             train_loss = self._epoch(parallel, network, optimizer, problem, epoch, steps)

@@ -217,6 +217,7 @@ class PUObjective:
         surrogate: the loss of one instance, with "upu" and "nnpu"; as in `kofn.losses.upu_loss`.
         ranking: what "cvir" ranks together: all bags that it is given, which are the "batch"; with "epoch" a network
             ranks all unlabelled before each epoch (`PUProblem.ranked`).
+        warm_up: with "cvir", so many first epochs of a network take all unlabelled for negatives and ignore none.
 
     Examples:
         >>> import torch
@@ -233,6 +234,7 @@ class PUObjective:
     positive_weight: float | None = None
     surrogate: Surrogate = "sigmoid"
     ranking: Ranking = "epoch"
+    warm_up: int = 0
 
     @property
     def unit(self) -> Unit:

@@ -102,7 +102,7 @@ class Problem:
         """The problem with the bags of an epoch; here they are the same in each."""
         return self
 
-    def ranked(self, score: Callable[[Tensor], Tensor]) -> Problem:
+    def ranked(self, score: Callable[[Tensor], Tensor], epoch: int) -> Problem:
         """The problem without the instances that an epoch ignores, by logits of positions; here none is ignored."""
         return self
 
@@ -254,14 +254,19 @@ class PUProblem(Problem):
         """The problem of some of the instances."""
         return replace(self, chosen=self.chosen[units]).deal(0, 0)
 
-    def ranked(self, score: Callable[[Tensor], Tensor]) -> PUProblem:
+    def ranked(self, score: Callable[[Tensor], Tensor], epoch: int) -> PUProblem:
         """The problem without the unlabelled instances that look most positive, where the loss ranks once an epoch.
 
         (1 - mixture) of the unlabelled are kept, those with the smallest logits, and pass for negatives. Of these
-        alone the loss ignores none. Bags shrink with them, so that an epoch has as many steps.
+        alone the loss ignores none. Bags shrink with them, so that an epoch has as many steps. While the network warms
+        up, all are kept: the ranking of one that knows nothing would decide at random what it is to learn.
         """
         objective = self.objective
-        if not (isinstance(objective, PUObjective) and objective.loss == "cvir" and objective.ranking == "epoch"):
+        if not (isinstance(objective, PUObjective) and objective.loss == "cvir"):
+            return self
+        if epoch < objective.warm_up:
+            return replace(self, objective=replace(objective, mixture=0.0))
+        if objective.ranking == "batch":
             return self
         known = self.labeled[self.chosen]
         unlabelled = self.chosen[~known]
