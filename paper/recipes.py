@@ -209,6 +209,7 @@ def pu(cell: Mapping[str, Any], method: str, preset: str) -> Recipe:
         return common | chosen | {"module": network, "lr": rate, "epochs": 2000}
     if data == "binarized-cifar" and not ours:
         common |= {"average": 3}  # of twenty epochs: one cycle, and the network learns until its end
+        common |= {"warm_up": 5} if method == "CVIR" else {}
     return common | FAST_PU[data]
 
 
