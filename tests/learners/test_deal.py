@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kofn.learners._problem import deal
+from kofn.learners._pu_problem import deal
 
 
 @given(

@@ -13,7 +13,7 @@ from torch.nn.functional import avg_pool2d
 
 from kofn.bags import Bags
 from kofn.learners import CountObjective, Problem, Progress, Trees
-from kofn.learners._problem import generator_of
+from kofn.learners._random_stream import generator_of
 from kofn.learners._splits import folds
 
 MOST = 20_000  # rows of a kind: with more, scores are not the reason for an uncertain mixture

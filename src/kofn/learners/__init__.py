@@ -24,7 +24,8 @@ from kofn.learners._objectives import (
     between,
 )
 from kofn.learners._perceptron import Logit, mlp, start_at_rate
-from kofn.learners._problem import Problem, PUProblem
+from kofn.learners._problem import Problem
+from kofn.learners._pu_problem import PUProblem
 from kofn.learners._stopping import ByLabelAccuracy, ByLoss, ByLossAndError, ByPredictedShare, StoppingRule
 from kofn.learners._trees import Trees
 

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from kofn._mapped import blocks
 from kofn._model_file import read_model, write_model
-from kofn.learners._problem import Problem, PUProblem
+from kofn.learners._problem import Problem
+from kofn.learners._pu_problem import PUProblem
 
 if TYPE_CHECKING:
     from kofn.learners._network import Network

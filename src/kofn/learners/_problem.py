@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor
 from kofn._mapped import take
 from kofn.bags import Bags
 from kofn.counts import CountDistribution
-from kofn.learners._objectives import CountObjective, Objective, PUObjective
+from kofn.learners._objectives import CountObjective, Objective
 from kofn.learners._stopping import ByLoss, StoppingRule
 from kofn.targets import Exactly
 
@@ -208,106 +208,6 @@ class Problem:
         return (losses.masked_fill(weights == 0, 0.0) * weights).sum()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PUProblem(Problem):
-    """Labelled positives and unlabelled instances, dealt into new bags each epoch: the positives of a bag come first.
-
-    There are ceil(unlabelled / size) bags, whose sizes differ by one at most: no small bag is left over, whose count
-    would say less. Positives are dealt likewise, over and over if there are too few, and all of them if there are many.
-    What is held out are instances.
-
-    Attributes:
-        labeled: (n,) bool, True for the labelled positives.
-        size: unlabelled instances in a bag, at most.
-        chosen: (k,) the instances that are used.
-    """
-
-    labeled: Tensor
-    size: int
-    chosen: Tensor
-    needs_each_stratum: ClassVar[bool] = True  # the loss compares positives with unlabelled
-
-    @classmethod
-    def of(cls, labeled: Tensor, *, size: int, seed: int, **problem: Any) -> PUProblem:
-        """A problem of all instances."""
-        bags, labels = deal(labeled, torch.arange(len(labeled)), size, 0, seed)
-        shares = torch.full((len(bags),), float(problem["rate"]), dtype=torch.float64)
-        return cls(
-            bags=bags,
-            labels=labels,
-            proportions=shares,
-            labeled=labeled,
-            size=size,
-            chosen=torch.arange(len(labeled)),
-            **problem,
-        )
-
-    @property
-    def strata(self) -> Tensor:
-        return self.labeled[self.chosen].long()
-
-    @property
-    def saturates(self) -> bool:
-        return isinstance(self.objective, PUObjective) and self.objective.saturates
-
-    def take(self, units: Tensor) -> PUProblem:
-        """The problem of some of the instances."""
-        return replace(self, chosen=self.chosen[units]).deal(0, 0)
-
-    def ranked(self, score: Callable[[Tensor], Tensor], epoch: int) -> PUProblem:
-        """The problem without the unlabelled instances that look most positive, where the loss ranks once an epoch.
-
-        (1 - mixture) of the unlabelled are kept, those with the smallest logits, and pass for negatives. Of these
-        alone the loss ignores none. Bags shrink with them, so that an epoch has as many steps. While the network warms
-        up, all are kept: the ranking of one that knows nothing would decide at random what it is to learn.
-        """
-        objective = self.objective
-        if not (isinstance(objective, PUObjective) and objective.loss == "cvir"):
-            return self
-        if epoch < objective.warm_up:
-            return replace(self, objective=replace(objective, mixture=0.0))
-        if objective.ranking == "batch":
-            return self
-        known = self.labeled[self.chosen]
-        unlabelled = self.chosen[~known]
-        kept = max(round((1 - objective.mixture) * len(unlabelled)), 1)
-        lowest = score(unlabelled).topk(kept, largest=False).indices
-        return replace(
-            self,
-            chosen=torch.cat([self.chosen[known], unlabelled[lowest]]),
-            size=-(-self.size * kept // len(unlabelled)),
-            objective=replace(objective, mixture=0.0),
-        )
-
-    def deal(self, epoch: int, seed: int) -> PUProblem:
-        bags, labels = deal(self.labeled, self.chosen, self.size, epoch, seed)
-        return replace(self, bags=bags, labels=labels, proportions=self.proportions[:1].expand(len(bags)))
-
-
-def deal(labeled: Tensor, chosen: Tensor, size: int, epoch: int, seed: int) -> tuple[Bags, Tensor]:
-    """Bags of labelled positives and unlabelled instances, and how many of each bag, the first ones, are labelled.
-
-    Examples:
-        >>> import torch
-        >>> labeled = torch.tensor([True, False, False, False, False])
-        >>> bags, positives = deal(labeled, torch.arange(5), 2, 0, 0)
-        >>> bags.sizes.tolist(), positives.tolist(), bags[0][0].item()
-        ([3, 3], [1, 1], 0)
-    """
-    if not len(chosen):
-        return Bags.from_lists([]), torch.zeros(0, dtype=torch.int64)
-    generator = generator_of(seed, epoch)
-    known, unknown = chosen[labeled[chosen]], chosen[~labeled[chosen]]
-    unknown = unknown[torch.randperm(len(unknown), generator=generator)]
-    n_bags = -(-len(unknown) // size)
-    each = max(min(size, len(known)), -(-len(known) // n_bags))  # so many that none is left out
-    rounds = -(-n_bags * each // len(known))
-    order = torch.cat([torch.randperm(len(known), generator=generator) for _ in range(rounds)])
-    positives = known[order[: n_bags * each]].reshape(n_bags, each)
-    bags = [torch.cat(pair) for pair in zip(positives, unknown.tensor_split(n_bags), strict=True)]
-    return Bags.from_lists(bags), torch.full((n_bags,), each)
-
-
 def start_at(rate: float | Tensor | NDArray[np.float64]) -> Tensor:
     """The logit of a base rate, (), or the logits of those of the classes, (C,), float64.
 
@@ -317,9 +217,3 @@ def start_at(rate: float | Tensor | NDArray[np.float64]) -> Tensor:
     """
     rates = torch.as_tensor(rate, dtype=torch.float64)
     return rates.log() if rates.dim() else rates.logit()
-
-
-def generator_of(*key: int) -> torch.Generator:
-    """A generator whose stream is determined by some integers, independent of that of any others."""
-    state = np.random.SeedSequence(list(key)).generate_state(1, np.uint64)
-    return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))

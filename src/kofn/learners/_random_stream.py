@@ -1,4 +1,4 @@
-"""A stream of random numbers of a fit's own, for layers that know only torch's global generators."""
+"""Streams of random numbers: of some integers, and of a fit, for layers that know only torch's global generators."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
 
+import numpy as np
 import torch
 from torch import Tensor
-
-from kofn.learners._problem import generator_of
 
 _LOCK = RLock()  # one fit at a time has its stream in the place of the global one
 
@@ -63,3 +62,9 @@ class RandomStream:
         torch.set_rng_state(states[0])
         if self._on_gpu:
             torch.cuda.set_rng_state(states[1], self._device)
+
+
+def generator_of(*key: int) -> torch.Generator:
+    """A generator whose stream is determined by some integers, independent of that of any others."""
+    state = np.random.SeedSequence(list(key)).generate_state(1, np.uint64)
+    return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))

@@ -12,7 +12,9 @@ from joblib import Parallel, delayed
 from torch import Tensor
 
 from kofn.learners._learner import Fitted, Learner, Progress
-from kofn.learners._problem import Problem, PUProblem, generator_of
+from kofn.learners._problem import Problem
+from kofn.learners._pu_problem import PUProblem
+from kofn.learners._random_stream import generator_of
 
 
 def fit_resamples(

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from kofn._mapped import mapping_of
 from kofn.bags import Bags
-from kofn.learners._problem import Floats, Problem, PUProblem
+from kofn.learners._problem import Floats, Problem
+from kofn.learners._pu_problem import PUProblem
 from kofn.learners._splits import Split
 
 

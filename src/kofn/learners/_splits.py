@@ -7,7 +7,8 @@ from math import ceil
 import torch
 from torch import Tensor
 
-from kofn.learners._problem import Problem, generator_of
+from kofn.learners._problem import Problem
+from kofn.learners._random_stream import generator_of
 
 Split = tuple[Tensor, Tensor]  # positions to learn from, and to judge on
 
