@@ -15,6 +15,7 @@ import kofn
 from kofn.bags import Bags
 from kofn.learners import Problem
 from kofn.learners._design import Design
+from kofn.learners._linear import Path, has_turned
 
 
 def rows_alone(n: int = 300) -> tuple[Problem, Any]:
@@ -58,11 +59,12 @@ def test_held_out_scores_are_of_fits_on_the_other_folds() -> None:
     assert fitted.best is not None
     assert fitted.held_out_logits is not None
     for train, held in fitted.splits:
-        alone = kofn.Linear(l2=penalties[fitted.best], penalties=penalties).fit(
-            problem.take(train).compact()[1], seed=0
-        )
+        # Columns are standardised by all rows, whatever bags are held out.
+        alone = Path(problem.take(train), fitted.design.features(problem.instances), 1000)
+        for penalty in penalties[: fitted.best + 1]:
+            alone.step(penalty)
         out = problem.take(held).bags.index.numpy()
-        assert np.allclose(fitted.held_out_logits[out], alone.logits(problem.instances[out]), atol=1e-5)
+        assert np.allclose(fitted.held_out_logits[out], alone.logits()[out], atol=1e-9)
 
 
 def test_a_penalty_of_your_own_has_a_history() -> None:
@@ -140,3 +142,50 @@ def test_a_fold_that_turns_up_by_chance_does_not_end_the_search() -> None:
     model = kofn.MILClassifier("linear", random_state=0).fit(X, y, groups=groups)
     assert model.validation_loss_ is not None
     assert model.validation_loss_ < 0.3  # it was 0.675 where one fold could end it; without features 0.684
+
+
+def slides(bags: int = 24, rows: int = 40, columns: int = 30, *, seed: int = 0) -> tuple[Any, Any, Any]:
+    """Rows of noise but for one column that is the label of the row, of which a positive bag has one."""
+    rng = np.random.default_rng(seed)
+    X, groups = rng.normal(size=(bags * rows, columns)), np.repeat(np.arange(bags), rows)
+    truth = np.zeros(bags * rows)
+    truth[rows * np.arange(0, bags, 2)] = 1
+    X[:, 0] = truth
+    return X, np.repeat(np.arange(bags) % 2 == 0, rows).astype(int), groups
+
+
+def test_a_leaked_label_is_found_among_many_columns() -> None:
+    """The search began at a penalty where nothing is learned, and gave up after two worse steps: bag AUC .53."""
+    X, y, groups = slides()
+    model = kofn.MILClassifier("linear", random_state=0).fit(X, y, groups=groups)
+    assert ((model.bag_decision_function(X, groups) > 0) == (np.arange(24) % 2 == 0)).all()
+    assert model.validation_loss_ is not None
+    assert model.validation_loss_ < 0.2
+
+
+def test_the_search_goes_on_until_the_curve_has_turned_for_good() -> None:
+    assert not has_turned([])
+    assert not has_turned([1.0, 2.0, 3.0])  # two worse steps are not enough
+    assert not has_turned([1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 4.5])  # far from the best, and falling
+    assert has_turned([2.0, 1.0, 1.5, 1.4, 1.5, 1.6, 1.7, 1.8])
+
+
+def test_a_penalty_means_the_same_at_any_size_of_bags() -> None:
+    """It was a penalty of the mean over instances: with a bag effect the weights shrank as bags grew."""
+    rng = np.random.default_rng(0)
+    share, shift = rng.uniform(0.1, 0.9, 60), rng.normal(size=60) * 0.5
+    found = []
+    for people in (200, 20_000):
+        copies = np.column_stack([share, 1 - share]) * people
+        p = 1 / (1 + np.exp(-(np.array([1.0, -1.0]) + shift[:, None])))
+        votes = (copies.round() * p).sum(1).round().astype(int)
+        model = kofn.LLPClassifier(kofn.Linear(l2=1e-3), label="count", bag_effect=0.5, random_state=0)
+        model.fit(
+            np.tile([[1.0], [0.0]], (60, 1)),
+            votes.repeat(2),
+            groups=np.arange(60).repeat(2),
+            copies=copies.round().astype(int).ravel(),
+        )
+        logits = model.decision_function(np.array([[1.0], [0.0]]))
+        found.append(logits[0] - logits[1])
+    assert found[0] == pytest.approx(found[1], rel=0.1)

@@ -69,18 +69,16 @@ def test_labels_of_held_out_bags_do_not_matter_to_their_scores() -> None:
     assert not np.array_equal(one.held_out_logits, two.held_out_logits)
 
 
-def test_rounds_are_those_of_the_best_curve_and_a_tenth_more() -> None:
+def test_rounds_are_those_of_the_best_of_the_curve() -> None:
     problem = whole_numbers()
     fitted = kofn.Trees(**TREES).fit(problem, seed=0)
     assert fitted.best is not None
     assert fitted.booster is not None
-    assert fitted.booster.num_trees() == round(1.1 * (fitted.best + 1))
-    assert len(fitted.history) == fitted.booster.num_trees()
+    assert fitted.booster.num_trees() == fitted.best + 1
     assert {"round", "train_loss", "val_loss"} == set(fitted.history[0])
-    losses = [entry["train_loss"] for entry in fitted.history]
+    losses = [entry["train_loss"] for entry in fitted.history[: fitted.best + 1]]
     assert all(np.diff(losses) < 1e-9)
-    start = torch.full((len(problem.instances),), float(fitted.start), dtype=torch.float64)
-    assert losses[0] == pytest.approx(float(problem.mean_loss(start)))
+    assert losses[-1] == pytest.approx(float(problem.mean_loss(torch.from_numpy(fitted.logits(problem.instances)))))
 
 
 def test_a_number_of_rounds_of_your_own() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from threading import Event
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ from torch import Tensor
 from kofn import _require
 from kofn._mapped import release, trim
 from kofn.learners._binning import binned
-from kofn.learners._held_out import HeldOut
 from kofn.learners._learner import Logits, Progress
 from kofn.learners._peers import ALONE, Peers
 from kofn.learners._problem import Problem
@@ -56,90 +53,86 @@ class Boosting:
         self.problem, self.progress, self.peers = problem, progress, peers
         # With C classes a round is C trees, one for each column of the logits.
         self.params = params | {"objective": "none", "num_class": problem.start.numel()}
-        self._over = Event()  # when nobody waits for the folds any more
         self.start: Logits = problem.start.numpy()
         self._data = binned(problem.instances, categories=problem.categories, params=params, reference=reference)
         self.can_split = any(self._data.feature_num_bin(i) > 1 for i in range(self._data.num_feature()))
 
     def run(self, rounds: int) -> tuple[str, list[float]]:
-        """Boost all bags so many rounds: the trees as text, and the training loss before each round."""
+        """Boost all bags so many rounds: the trees as text, and the training loss after each round."""
         rows, part = self.problem.compact(columns=False)
-        booster = self.lightgbm.Booster(self.params, self._part(rows))
-        mine: list[float] = []
+        booster = self.lightgbm.Booster(self.params, self.part(rows))
+        mine: list[float] = []  # before each round
         losses: list[float] = []
         objective, weight = boosting_gradient(part, mine), float(part.bag_weights.sum())
         for number in range(rounds):
             booster.update(fobj=objective)
-            losses.append(self.peers.mean(mine[-1], weight))
-            _tell(self.progress, "all bags", number, rounds, train_loss=losses[-1])
-        return booster.model_to_string(), losses
+            if number:
+                losses.append(self.peers.mean(mine[-1], weight))
+                _tell(self.progress, "all bags", number - 1, rounds, train_loss=losses[-1])
+        last = _loss_of_scores(booster.eval_train, parts_of(part), part)
+        return booster.model_to_string(), [*losses, self.peers.mean(last, weight)]
 
-    def folds(self, splits: list[Split], rounds: int, patience: int, *, threads: int) -> list[HeldOut]:
-        """Boost each part, `threads` of them at the same time: LightGBM and kofn's core let other threads run.
+    def folds(self, splits: Sequence[Split]) -> list[FoldOfTrees]:
+        """Each part of the bags, to be boosted and to be judged on the others."""
+        return [FoldOfTrees(self, split) for split in splits]
 
-        This thread takes part, so that progress is reported, and Ctrl-C is received, where the fit was asked for.
-        """
-        numbers = iter(range(len(splits)))
-        found: dict[int, HeldOut] = {}
+    def tell_curve(self, curve: Sequence[float], rounds: int) -> None:
+        """Report the held-out losses of the folds so far, of so many rounds at most."""
+        if self.progress is not None:
+            self.progress("choosing the number of rounds", len(curve), rounds, {"val_loss": curve[-1]})
 
-        def work(progress: Progress | None) -> None:
-            for number in numbers:  # each takes the next one
-                found[number] = self.fold(number, splits, rounds, patience, progress)
-
-        with ThreadPoolExecutor(threads) as pool:
-            helpers = [pool.submit(copy_context().run, work, None) for _ in range(min(threads, len(splits)) - 1)]
-            try:
-                work(self.progress)
-                for helper in helpers:
-                    helper.result()
-            finally:
-                self._over.set()
-        return [found[number] for number in range(len(splits))]
-
-    def fold(
-        self, number: int, splits: list[Split], rounds: int, patience: int, progress: Progress | None = None
-    ) -> HeldOut:
-        """Boost a part of the bags until the held-out ones have not been better for `patience` rounds."""
-        train, held = (self.problem.take(units) for units in splits[number])
-        (rows, part), (held_rows, judged) = train.compact(columns=False), held.compact()
-        booster = self.lightgbm.Booster(self.params, self._part(rows))
-        losses: list[float] = []
-        objective, parts = boosting_gradient(part), parts_of(judged)
-        judges = len(held_rows) > 0  # or its peers do
-        if judges:
-            booster.add_valid(self._part(held_rows), "held out")
-        weight = float(held.bag_weights.sum())
-        mine = 0.0
-
-        def held_out_loss(scores: Any, _: Any) -> list[Any]:
-            nonlocal mine
-            mine = float(mean_loss(parts, judged, torch.from_numpy(scores) + judged.start))
-            return []
-
-        what = f"fold {number + 1} of {len(splits)}" if len(splits) > 1 else "choosing the number of rounds"
-        best = 0
-        for step in range(rounds):
-            booster.update(fobj=objective)
-            if judges:
-                booster.eval_valid(held_out_loss)
-            losses.append(self.peers.mean(mine, weight))
-            _tell(progress, what, step, rounds, val_loss=losses[-1])
-            if losses[-1] < losses[best]:
-                best = step
-            if step - best >= patience or self._over.is_set():
-                break
-
-        def scores(after: int) -> Logits:
-            if not judges:
-                return np.empty((0, *self.problem.outputs))
-            trees: Logits = booster.predict(judged.instances, raw_score=True, num_iteration=after + 1)
-            return self.start + trees
-
-        return HeldOut(losses, self.peers.total(weight), held_rows.numpy(), scores)
-
-    def _part(self, rows: Tensor) -> Any:
+    def part(self, rows: Tensor) -> Any:
         """Some rows of the binned table."""
         return self._data if len(rows) == len(self.problem.instances) else self._data.subset(rows.numpy()).construct()
+
+
+class FoldOfTrees:
+    """Boosting of some of the bags, judged on the others after each round; a `kofn.learners._held_out.Fold`.
+
+    Args:
+        boosting: whose bins, parameters and peers it has.
+        split: bags to learn from, and to judge on.
+    """
+
+    def __init__(self, boosting: Boosting, split: Split) -> None:
+        train, held = (boosting.problem.take(units) for units in split)
+        (rows, part), (held_rows, judged) = train.compact(columns=False), held.compact()
+        self.losses: list[float] = []
+        self.criteria = self.losses
+        self.rows = held_rows.numpy()
+        self._mine = float(held.bag_weights.sum())
+        self._peers = boosting.peers
+        self.weight = self._peers.total(self._mine)
+        self._judged, self._parts = judged, parts_of(judged)
+        self._booster = boosting.lightgbm.Booster(boosting.params, boosting.part(rows))
+        self._objective = boosting_gradient(part)
+        if len(self.rows):  # or its peers judge
+            self._booster.add_valid(boosting.part(held_rows), "held out")
+
+    def advance(self, steps: int) -> None:
+        for _ in range(steps):
+            self._booster.update(fobj=self._objective)
+            loss = _loss_of_scores(self._booster.eval_valid, self._parts, self._judged) if len(self.rows) else 0.0
+            self.losses.append(self._peers.mean(loss, self._mine))
+
+    def scores(self, step: int) -> Logits:
+        if not len(self.rows):
+            return np.empty((0, *self._judged.outputs))
+        trees: Logits = self._booster.predict(self._judged.instances, raw_score=True, num_iteration=step + 1)
+        return self._judged.start.numpy() + trees
+
+
+def _loss_of_scores(evaluate: Any, parts: list[tuple[slice, Problem]], problem: Problem) -> float:
+    """The mean loss of a problem by a booster's scores of its rows, which `evaluate` hands on."""
+    found = 0.0
+
+    def look(scores: Any, _: Any) -> list[Any]:
+        nonlocal found
+        found = float(mean_loss(parts, problem, torch.from_numpy(scores) + problem.start))
+        return []
+
+    evaluate(look)
+    return found
 
 
 def boosting_gradient(problem: Problem, losses: list[float] | None = None) -> Any:
@@ -149,7 +142,7 @@ def boosting_gradient(problem: Problem, losses: list[float] | None = None) -> An
 
     Args:
         problem: of the rows of the booster's data set, whose columns are not looked at.
-        losses: the training loss of each call is added to it.
+        losses: the training loss of each call, that is before each round, is added to it.
     """
     parts = parts_of(problem)
     shape = (len(problem.instances), *problem.outputs)

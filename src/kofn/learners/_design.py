@@ -14,6 +14,7 @@ from torch import Tensor
 from kofn._mapped import blocks
 
 Floats = NDArray[np.float32]
+BLOCK = 1 << 20  # numbers that are made float64 at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +81,30 @@ class Design:
         """Number of columns of the result."""
         return len(self.numeric) + len(self.missing) + sum(self.categories.values())
 
-    def __call__(self, instances: Floats) -> Floats:
-        """Numbers (n, width) float32 of the columns of a table."""
+    @property
+    def dense_width(self) -> int:
+        """Number of columns that are not of categories; they come first."""
+        return len(self.numeric) + len(self.missing)
+
+    def features(self, instances: Floats) -> Features:
+        """The result for the columns (n, columns) of a table, with categories by their places."""
         numbers = (instances[:, self.numeric] - self.mean) / self.scale
         absent = np.isnan(numbers[:, self.missing]).astype(np.float32)
-        codes = [(instances[:, [c]] == np.arange(k)).astype(np.float32) for c, k in self.categories.items()]
-        return np.concatenate([np.nan_to_num(numbers, copy=False), absent, *codes], axis=1)
+        dense = np.concatenate([np.nan_to_num(numbers, copy=False), absent], axis=1)
+        none = self.width - self.dense_width  # the place behind the last category
+        places = np.full((len(instances), len(self.categories)), none, dtype=np.int32)
+        first = 0
+        for column, (source, number) in enumerate(self.categories.items()):
+            codes = instances[:, source]
+            known = (codes >= 0) & (codes < number)  # NaN is neither
+            places[known, column] = codes[known].astype(np.int32) + first
+            first += number
+        return Features(torch.from_numpy(dense), torch.from_numpy(places), self.width)
+
+    def __call__(self, instances: Floats) -> Floats:
+        """Numbers (n, width) float32 of the columns of a table."""
+        dense: Floats = self.features(instances).dense().numpy()
+        return dense
 
     def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """What a model file keeps of it: plain facts and tensors."""
@@ -114,6 +133,67 @@ class Design:
                 f"the model must have a mean and a scale for each of its {len(numeric)} columns of numbers."
             )
         return cls(numeric, mean, scale, missing, categories)
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Rows of numbers of which many are 0 or 1: a row has at most one 1 for each column of categories.
+
+    A table of a million rows and thousands of categories would not fit into memory with a column for each of them.
+
+    Attributes:
+        numbers: (n, d) float32, the first columns.
+        places: (n, k) int32, the places of the ones among the other columns; `width - d` where there is none.
+        width: number of columns.
+
+    Examples:
+        >>> import torch
+        >>> rows = Features(torch.tensor([[0.5], [2.0]]), torch.tensor([[1], [2]], dtype=torch.int32), 3)
+        >>> rows.dense().tolist(), rows.times(torch.tensor([2.0, 3.0, 4.0]).double()).tolist()
+        ([[0.5, 0.0, 1.0], [2.0, 0.0, 0.0]], [5.0, 4.0])
+    """
+
+    numbers: Tensor
+    places: Tensor
+    width: int
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def dense(self) -> Tensor:
+        """(n, width) float32."""
+        n, d = self.numbers.shape
+        found = torch.zeros(n, self.width + 1)  # the last column takes the places of no category
+        found[:, :d] = self.numbers
+        if self.places.shape[1]:
+            found.scatter_(1, self.places.long() + d, 1.0)
+        return found[:, : self.width].contiguous()
+
+    def times(self, weights: Tensor) -> Tensor:
+        """The product (n,) or (n, C) with weights (width,) or (width, C), in float64.
+
+        A bag of a million rows adds up what is lost of each: in float32 its loss would be noise to an optimiser.
+        """
+        d = self.numbers.shape[1]
+        found = torch.cat([block.double() @ weights[:d] for block in self._blocks(self.numbers)])
+        of_categories = torch.cat([weights[d:], weights.new_zeros(1, *weights.shape[1:])])
+        for places in self.places.unbind(1):
+            found += of_categories[places]
+        return found
+
+    def transposed_times(self, slope: Tensor) -> Tensor:
+        """The product (width,) or (width, C) of the transpose with (n,) or (n, C), in float64."""
+        d, rest = self.numbers.shape[1], slope.shape[1:]
+        found = slope.new_zeros(d, *rest)
+        for block, part in zip(self._blocks(self.numbers), self._blocks(slope), strict=True):
+            found += block.double().T @ part
+        of_categories = slope.new_zeros(self.width - d + 1, *rest)
+        for places in self.places.unbind(1):
+            of_categories.index_add_(0, places, slope)
+        return torch.cat([found, of_categories[:-1]])
+
+    def _blocks(self, rows: Tensor) -> tuple[Tensor, ...]:
+        return rows.split(max(BLOCK // max(self.numbers.shape[1], 1), 1))
 
 
 def _ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:

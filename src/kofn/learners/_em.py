@@ -19,7 +19,7 @@ from kofn import _require
 from kofn.learners._design import Design
 from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress, require_table
 from kofn.learners._problem import Problem
-from kofn.learners._splits import hold_out
+from kofn.learners._splits import Split, a_split_of
 from kofn.learners._surrogate import surrogate
 
 
@@ -62,11 +62,13 @@ class EM(Learner):
         self.patience = patience
         self.validation_fraction = validation_fraction
 
+    def splits(self, problem: Problem, seed: int) -> list[Split]:
+        return a_split_of(problem, self.validation_fraction, seed)
+
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedEM:
         self.require_options()
         require_table(problem, "EM")
-        part, each = self.validation_fraction, problem.needs_each_stratum
-        split = hold_out(problem.strata, part, seed, each=each) if part else None
+        split = next(iter(self.splits(problem, seed)), None)
         train = problem if split is None else problem.take(split[0])
         _, train = train.compact()
         held = None if split is None else problem.take(split[1])

@@ -53,6 +53,13 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
     """Minimises the loss of a problem. Its options are parameters as in scikit-learn."""
 
     @abstractmethod
+    def splits(self, problem: Problem, seed: int) -> list[Split]:
+        """The bags that a fit with this seed learns from, and those that it holds out; none where it chooses nothing.
+
+        Every bag is held out once at most. What a fit is compared with is judged on the same bags.
+        """
+
+    @abstractmethod
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> Fitted:
         """Fit a model to a problem.
 

@@ -36,7 +36,7 @@ from kofn.learners._perceptron import ends_in_bias, ends_in_logit, start_at_rate
 from kofn.learners._problem import Problem
 from kofn.learners._random_stream import RandomStream
 from kofn.learners._schedules import SCHEDULES
-from kofn.learners._splits import hold_out
+from kofn.learners._splits import Split, a_split_of
 
 LARGEST_FACTOR = 1e6  # of a learning rate or a penalty, whose products float32 must hold
 
@@ -134,10 +134,12 @@ class Network(Learner):
         self.checkpoint = checkpoint
         self.callback = callback
 
+    def splits(self, problem: Problem, seed: int) -> list[Split]:
+        return a_split_of(problem, self.validation_fraction, seed)
+
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedNetwork:
         self.require_options()
-        part, each = self.validation_fraction, problem.needs_each_stratum
-        split = hold_out(problem.strata, part, seed, each=each) if part else None
+        split = next(iter(self.splits(problem, seed)), None)
         train = problem if split is None else problem.take(split[0])
         design = self._design(train)
         features = _features(problem.instances, design)

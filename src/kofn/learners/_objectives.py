@@ -275,6 +275,28 @@ class PUObjective:
         return losses.cvir_loss(logits[known], logits[~known], self.mixture).expand(len(labels))
 
 
+def criteria(objective: Objective, losses: Tensor, labels: Tensor) -> Tensor:
+    """What a penalty is chosen by, (b,): the losses; of labels 0 and 1 of bags their squared errors.
+
+    The log-loss of labels has no upper bound. Of few bags, many instances each and weak penalties, some bags are sure
+    and wrong, and their losses rule a mean while most labels become right. A squared error (1 - P(label))^2 is proper,
+    too, and at most 1 (Brier 1950).
+
+    Examples:
+        >>> import torch
+        >>> from kofn.learners import BagObjective, CountObjective
+        >>> losses, labels = torch.tensor([0.5, 40.0]), torch.tensor([1, 0])
+        >>> criteria(BagObjective(), losses, labels)
+        tensor([0.1548, 1.0000])
+        >>> criteria(CountObjective(), losses, labels)
+        tensor([ 0.5000, 40.0000])
+    """
+    if not isinstance(objective, (BagObjective, PooledObjective)):
+        return losses
+    weight = torch.where(labels == 1, objective.positive_weight, 1.0).to(losses)
+    return weight * torch.expm1(-losses / weight.clamp(min=torch.finfo(losses.dtype).tiny)).square()
+
+
 def known_entries(labels: Tensor, offsets: Tensor) -> Tensor:
     """(m,) bool: which entries of bags are labelled positives, the first `labels` (b,) ones of each bag.
 

@@ -41,6 +41,8 @@ class Problem:
         labels: (b, ...) what the objective reads.
         objective: from logits of entries, (m,) or (m, C), labels and offsets to losses (b,).
         weight: (b,) of the bags' losses, at least 0; None for ones.
+        together: (b,) integers, such as the patient of each slide: bags of the same one are held out together; None
+            where each bag stands for itself.
         rate: the probability of a positive instance before anything is learned, or (C,) those of the classes: where
             every learner starts.
         proportions: (b,) about the share of positives in each bag, or (b, C) of each class; of multiple instances, 1
@@ -57,6 +59,7 @@ class Problem:
     proportions: Tensor
     categories: Mapping[int, int] = field(default_factory=dict)
     weight: Tensor | None = None
+    together: Tensor | None = None
     rule: StoppingRule = field(default_factory=ByLoss)
     pooling: Pooling | None = None
     needs_each_stratum: ClassVar[bool] = False  # in every part that is learned from or judged on
@@ -96,6 +99,7 @@ class Problem:
             labels=self.labels[units],
             proportions=self.proportions[units],
             weight=None if self.weight is None else self.weight[units],
+            together=None if self.together is None else self.together[units],
         )
 
     def deal(self, epoch: int, seed: int) -> Problem:
@@ -193,6 +197,12 @@ class Problem:
             return losses.mean()
         weights = self.bag_weights.to(losses.dtype)
         return (losses.masked_fill(weights == 0, 0.0) * weights).sum() / weights.sum()
+
+    @property
+    def mean_of(self) -> float:
+        """What `total` is a sum over: the weights of the bags, or of their instances where a loss is one's mean."""
+        weights = self.bag_weights
+        return float((weights * self.bags.sizes).sum() if self.objective.unit == "instance" else weights.sum())
 
     def total(self, losses: Tensor) -> Tensor:
         """The sum of losses (b,) by weight, in which an instance's part does not shrink with its bag.

@@ -59,6 +59,7 @@ def parts_of(problem: Problem, rows: int = ROWS) -> list[tuple[slice, Problem]]:
             labels=problem.labels[first:last],
             proportions=problem.proportions[first:last],
             weight=None if problem.weight is None else problem.weight[first:last],
+            together=None,
         )
         found.append((where, part))
     return found

@@ -59,7 +59,8 @@ class PUProblem(Problem):
 
     def take(self, units: Tensor) -> PUProblem:
         """The problem of some of the instances."""
-        return replace(self, chosen=self.chosen[units]).deal(0, 0)
+        together = None if self.together is None else self.together[units]
+        return replace(self, chosen=self.chosen[units], together=together).deal(0, 0)
 
     def ranked(self, score: Callable[[Tensor], Tensor], epoch: int) -> PUProblem:
         """The problem without the unlabelled instances that look most positive, where the loss ranks once an epoch.
@@ -82,6 +83,7 @@ class PUProblem(Problem):
         return replace(
             self,
             chosen=torch.cat([self.chosen[known], unlabelled[lowest]]),
+            together=None,  # of an epoch nothing is held out
             size=-(-self.size * kept // len(unlabelled)),
             objective=replace(objective, mixture=0.0),
         )

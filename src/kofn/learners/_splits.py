@@ -14,6 +14,7 @@ Split = tuple[Tensor, Tensor]  # positions to learn from, and to judge on
 
 FEWEST = 5  # of a stratum, to hold some of it out
 MANY = 5000  # units of which a held-out tenth is as informative as all of them in folds
+ENOUGH = 1000  # units of which a held-out tenth will do if the table is large
 LARGE = 4_000_000  # values in a table to which one more fit is enough
 
 
@@ -58,17 +59,54 @@ def folds(strata: Tensor, number: int, seed: int) -> list[Split]:
 
 
 def splits_of(problem: Problem, number: int, seed: int) -> list[Split]:
-    """Folds, or of many units or a large table a held-out tenth; none of fewer than twice as many units as folds.
+    """Folds of bags, or of very many bags a held-out tenth; none of fewer than twice as many bags as folds.
 
-    Of a problem that needs some of each stratum, none of fewer of one of them than folds either.
+    Units that must stay together (`Problem.together`) are held out together. Of a problem that needs some of each
+    stratum, there is no split of fewer of one of them than folds either.
     """
-    strata, each = problem.strata, problem.needs_each_stratum
+    strata, each, of = _what_is_dealt(problem)
     if len(strata) < 2 * number or (each and int(strata.unique(return_counts=True)[1].min()) < number):
         return []
-    if len(strata) > MANY or problem.instances.size > LARGE:
+    if len(strata) > MANY or (problem.instances.size > LARGE and len(strata) > ENOUGH):
         held = hold_out(strata, 0.1, seed, each=each)
-        return [] if held is None else [held]
-    return folds(strata, number, seed)
+        dealt = [] if held is None else [held]
+    else:
+        dealt = folds(strata, number, seed)
+    return [_of_units(split, of) for split in dealt]
+
+
+def a_split_of(problem: Problem, fraction: float, seed: int) -> list[Split]:
+    """A fraction of the bags, held out; none of the fraction 0, or of too few bags."""
+    strata, each, of = _what_is_dealt(problem)
+    held = hold_out(strata, fraction, seed, each=each) if fraction else None
+    return [] if held is None else [_of_units(held, of)]
+
+
+def folds_of(problem: Problem, number: int, seed: int) -> list[Split]:
+    """Folds of whatever number of bags."""
+    strata, _, of = _what_is_dealt(problem)
+    return [_of_units(split, of) for split in folds(strata, number, seed)]
+
+
+def _what_is_dealt(problem: Problem) -> tuple[Tensor, bool, Tensor | None]:
+    """The strata of what is held out as a whole, whether some of each are needed, and which of these each unit is in.
+
+    What holds units of several strata together is in the stratum that most of them are in.
+    """
+    strata = problem.strata
+    if problem.together is None:
+        return strata, problem.needs_each_stratum, None
+    _, of = problem.together.unique(return_inverse=True)
+    votes = torch.zeros(int(of.max()) + 1 if len(of) else 0, int(strata.max()) + 1 if len(strata) else 1)
+    votes.index_put_((of, strata), torch.ones(len(of)), accumulate=True)
+    return votes.argmax(1), problem.needs_each_stratum, of
+
+
+def _of_units(split: Split, of: Tensor | None) -> Split:
+    if of is None:
+        return split
+    held = torch.isin(of, split[1])
+    return (~held).nonzero().flatten(), held.nonzero().flatten()
 
 
 def _shuffled(strata: Tensor, seed: int) -> list[Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from kofn import _require
 from kofn._mapped import blocks
 from kofn.learners._boosting import Boosting
 from kofn.learners._cluster import fit_on_cluster
-from kofn.learners._held_out import mean_curve, validation
+from kofn.learners._held_out import held_out_curve, history_of, is_over, validation
 from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress, require_table
 from kofn.learners._problem import Problem
 from kofn.learners._splits import Split, splits_of
@@ -23,7 +24,7 @@ from kofn.learners._tree_text import require_sound_trees
 
 LARGEST_FACTOR = 1e6  # of the learning rate and the penalty
 UNCHOSEN = 100  # rounds, where there are too few bags to choose their number on
-GROWTH = 1.1  # rounds of a fit on all bags over those of a fit on a part of them
+AT_ONCE = 8  # rounds of a fold before it waits for the others
 SMALL = 1_000_000  # values in a table that one thread is done with sooner than several agree
 
 
@@ -32,8 +33,8 @@ class Trees(Learner):
 
     Each round fits a tree, for several classes one for each of them, to the gradient of the loss and to the curvature
     p (1 - p) of its EM bound (`boosting_objective`), starting from the base rate. Missing values and categories are
-    taken as they are; nothing needs to be scaled. Boosting with the number of rounds that is best on the left-out folds
-    of bags, a tenth more for the larger data, is then run on all bags.
+    taken as they are; nothing needs to be scaled. Folds of bags are boosted side by side, and the number of rounds with
+    the smallest mean loss of the left-out bags is then run on all bags.
 
     Args:
         rounds: number of trees; None chooses it on held-out bags.
@@ -46,7 +47,7 @@ class Trees(Learner):
         column_fraction: fraction of the columns that each tree may split on, drawn anew for each tree.
         folds: number of folds of bags, on which the number of trees is chosen. With more than 5,000 bags, or a table of
             more than four million values, a tenth of the bags is held out instead.
-        patience: number of rounds without a better held-out loss after which a fold ends.
+        patience: number of rounds without a better mean loss of the left-out bags after which the search ends.
         threads: maximum number of threads; None takes as many as torch uses. With a table of less than a million values
             each thread works on a fold of its own, with a larger one all work on the same tree.
         cluster: address of a Dask scheduler, such as ``"tcp://10.0.0.1:8786"``, on all of whose workers the trees are
@@ -94,10 +95,13 @@ class Trees(Learner):
         self.cluster = cluster
         self.options = options
 
+    def splits(self, problem: Problem, seed: int) -> list[Split]:
+        return [] if self.rounds is not None else splits_of(problem, self.folds, seed)
+
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedTrees:
         self.require_options()
         require_table(problem, "Trees")
-        splits = [] if self.rounds is not None else splits_of(problem, self.folds, seed)
+        splits = self.splits(problem, seed)
         if self.cluster is not None:
             fitted: FittedTrees = fit_on_cluster(self, problem, splits, seed=seed, progress=progress)
             return fitted
@@ -117,15 +121,22 @@ class Trees(Learner):
         if not splits:
             rounds = self.rounds or UNCHOSEN
             text, losses = boosting.run(rounds)
-            return FittedTrees(text, boosting.start, self.threads, history=history(losses, []))
-        at_once = self._threads() if problem.instances.size < SMALL and self.cluster is None else 1
-        tried = boosting.folds(splits, self.max_rounds, self.patience, threads=at_once)
-        best = round(float(np.mean([np.argmin(each.losses) for each in tried])))
-        curve, judged = mean_curve(tried), validation(problem, tried, best)
-        del tried  # whose trees and binned parts are needed no more
-        text, losses = boosting.run(round(GROWTH * (best + 1)))
-        start, threads = boosting.start, self.threads
-        return FittedTrees(text, start, threads, history=history(losses, curve), splits=splits, **judged)
+            return FittedTrees(text, boosting.start, self.threads, history=history_of("round", train_loss=losses))
+        folds = boosting.folds(splits)
+        curve = held_out_curve(
+            folds,
+            self.max_rounds,
+            partial(is_over, patience=self.patience),
+            at_once=AT_ONCE,
+            threads=self._threads() if problem.instances.size < SMALL and self.cluster is None else 1,
+            progress=partial(boosting.tell_curve, rounds=self.max_rounds),
+        )
+        best = int(np.argmin(curve))
+        judged = validation(problem, folds, best)
+        del folds  # whose trees and binned parts are needed no more
+        text, losses = boosting.run(best + 1)
+        found = history_of("round", train_loss=losses, val_loss=curve)
+        return FittedTrees(text, boosting.start, self.threads, history=found, splits=splits, **judged)
 
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedTrees:
         text = tensors["trees"].numpy().tobytes().decode()
@@ -136,7 +147,8 @@ class Trees(Learner):
 
     def settled(self, fitted: Fitted, problem: Problem) -> Trees:
         learner = copy(self)
-        learner.rounds = max(len(fitted.history), 1)  # without a column that can be split there is none
+        # Without a column that can be split there is no round.
+        learner.rounds = max(len(fitted.history), 1) if fitted.best is None else fitted.best + 1
         return learner
 
     def require_options(self) -> None:
@@ -227,11 +239,3 @@ class FittedTrees(Fitted):
     def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         text = np.frombuffer(self.text.encode(), dtype=np.uint8).copy()
         return {"start": self.start.tolist()}, {"trees": torch.from_numpy(text)}
-
-
-def history(train_losses: list[float], held_out_losses: list[float]) -> list[dict[str, float]]:
-    """A dict for each round, of which the held-out losses may end sooner."""
-    entries = [{"round": float(number), "train_loss": loss} for number, loss in enumerate(train_losses, 1)]
-    for entry, loss in zip(entries, held_out_losses, strict=False):
-        entry["val_loss"] = loss
-    return entries
