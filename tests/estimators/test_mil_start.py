@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 import kofn
-from kofn.estimators._row_labels import base_rate
+from kofn.estimators._rates import best_rate
+from kofn.learners import BagObjective, PooledObjective
 
 HUGE = 1000
 pytestmark = UNLEARNT
@@ -38,18 +39,32 @@ def begun(**options: Any) -> kofn.MILClassifier:
         lambda bags: len({positive for _, positive in bags}) == 2
     )
 )
-def test_as_many_bags_are_positive_as_there_are(bags: list[tuple[int, bool]]) -> None:
+def test_the_rate_is_that_of_the_largest_likelihood(bags: list[tuple[int, bool]]) -> None:
     sizes, positive = (torch.tensor(column) for column in zip(*bags, strict=True))
-    share = positive.double().mean().item()
-    rate = base_rate(sizes, share, torch.ones(len(sizes)))
+    rate = best_rate(BagObjective(), positive.long(), sizes, None)
     assert 0 < rate < 1
-    expected = -torch.expm1(sizes.double() * torch.log1p(torch.tensor(-rate, dtype=torch.float64))).mean()
-    assert expected.item() == pytest.approx(positive.double().mean().item(), rel=1e-9)
+
+    def log_likelihood(rate: float) -> float:
+        none = sizes.double() * np.log1p(-rate)  # log P(S = 0)
+        return float(torch.where(positive, torch.log(-torch.expm1(none)), none).sum())
+
+    best = log_likelihood(rate)
+    assert all(best >= log_likelihood(rate * factor) - 1e-9 for factor in (0.5, 0.99, 1.01) if rate * factor < 1)
+    if len(set(sizes.tolist())) == 1:
+        expected = -torch.expm1(sizes.double() * np.log1p(-rate)).mean()
+        assert expected.item() == pytest.approx(positive.double().mean().item(), rel=1e-6)
 
 
 def test_a_weight_is_so_many_bags() -> None:
-    sizes, times = torch.tensor([3, 5, 9, 2]), torch.tensor([1.0, 0.0, 2.0, 1.0])
-    assert base_rate(sizes, 0.3, times) == pytest.approx(base_rate(torch.tensor([3, 9, 9, 2]), 0.3, torch.ones(4)))
+    sizes, times, labels = torch.tensor([3, 5, 9, 2]), torch.tensor([1.0, 0.0, 2.0, 1.0]), torch.tensor([0, 1, 1, 0])
+    repeated = best_rate(BagObjective(), torch.tensor([0, 1, 1, 0]), torch.tensor([3, 9, 9, 2]), None)
+    assert best_rate(BagObjective(), labels, sizes, times) == pytest.approx(repeated)
+
+
+def test_a_pooled_prediction_is_the_bags_own() -> None:
+    labels, ones = torch.arange(40) % 4 > 0, torch.ones(40, dtype=torch.int64)
+    assert best_rate(PooledObjective(), labels.long(), ones, None) == pytest.approx(0.75)
+    assert best_rate(PooledObjective(3.0), labels.long(), ones, None) == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize("label", [0, 1])

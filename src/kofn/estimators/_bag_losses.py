@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from kofn.bags import Bags
-from kofn.estimators._baselines import BAG_MEANS, NO_FEATURES, losses_without_features
+from kofn.estimators._baselines import BAG_MEANS, NO_FEATURES
 from kofn.estimators._ensemble import mixed, mixed_losses
 from kofn.estimators._llp_classifier import LLPClassifier
-from kofn.learners._problem import start_at
+from kofn.estimators._rates import bounds_of_bags, losses_without_features
 from kofn.metrics import bag_scores
 
 MODEL = "model"
@@ -31,7 +31,7 @@ def bag_losses(
     """-log P(label) of each bag, (b,), by "model", by "no features" and, if its logits are given, by "bag means".
 
     Of label proportions that is the count loss whatever loss was trained with; of multiple instances the cross-entropy
-    of a bag's label. The baseline without features gives every instance the base rate of training.
+    of a bag's label. The baseline without features is the best constant of training (`losses_without_features`).
 
     Args:
         estimator: fitted, of LLP or MIL.
@@ -43,22 +43,25 @@ def bag_losses(
     """
     if isinstance(estimator, LLPClassifier):
         _, stated, objective, _ = estimator._statement(y, bags, estimator.classes_)
-        found = {NO_FEATURES: losses_without_features(objective, stated, bags, estimator.rate_)}
+        shares = estimator.label_shares_
+        found = {NO_FEATURES: losses_without_features(objective, stated, bags.sizes, estimator.rate_, shares)}
         if members is not None:
             found[MODEL] = mixed_losses(torch.stack([objective(member, stated, bags.offsets) for member in members]))
         if bag_means is not None:
             found[BAG_MEANS] = objective(bag_means.repeat_interleave(bags.sizes, 0), stated, bags.offsets)
         return found
     # Log-odds z of at least one positive: -log P(label) = log(1 + e^-z) of a positive bag, log(1 + e^z) of another.
-    sign = 1 - 2 * estimator._bag_labels(y, bags, len(y)).double()
-    scores = {NO_FEATURES: _of_equal(estimator, start_at(estimator.rate_).expand(len(bags)), bags)}
+    labels = estimator._bag_labels(y, bags, len(y))
+    sign = 1 - 2 * labels.double()
+    found = {NO_FEATURES: estimator.label_shares_.losses(bounds_of_bags(labels, bags.sizes), bags.sizes)}
+    scores: dict[str, Tensor] = {}
     if bag_logits is not None:
         scores[MODEL] = torch.from_numpy(bag_logits)
     elif members is not None:
         scores[MODEL] = mixed(torch.stack([bag_scores(member, offsets=bags.offsets) for member in members]))
     if bag_means is not None:
         scores[BAG_MEANS] = _of_equal(estimator, bag_means, bags)
-    return {name: softplus(sign * score) for name, score in scores.items()}
+    return found | {name: softplus(sign * score) for name, score in scores.items()}
 
 
 def _of_equal(estimator: Any, logits: Tensor, bags: Bags) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kofn._mapped import blocks, release
+from kofn._mapped import release
 from kofn.bags import Bags
 from kofn.learners import BagObjective, PooledObjective, Problem, PUProblem
 from kofn.learners._design import Design
 
 MOST = 20_000  # bags or rows that it is fitted to: it is to take a second
-ROWS = 1 << 18  # whose features are made at a time
+WIDE = 512  # columns, beyond which the table is sparse
+MOST_WIDE = 1000  # bags that it is then fitted to
+ROWS = 1 << 16  # whose features are made at a time
 Floats = NDArray[np.float64]
 
 
@@ -28,11 +30,11 @@ class BagFeatures:
 
     Attributes:
         design: that standardises the columns.
-        table: (units, width) float64.
+        table: (units, width) float64; sparse where there are many columns of categories.
     """
 
     design: Design
-    table: Floats
+    table: Any
 
     @classmethod
     def of(cls, problem: Problem) -> BagFeatures | None:
@@ -41,6 +43,10 @@ class BagFeatures:
             return None
         design = Design.learn(problem.instances, problem.categories)
         return cls(design, _means(design, problem.instances, None if isinstance(problem, PUProblem) else problem.bags))
+
+    def rows(self, units: Tensor) -> Any:
+        """The features of some units."""
+        return self.table[units.numpy()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +75,9 @@ class BagMeans:
         if isinstance(problem, PUProblem):
             part = problem if units is None else problem.take(units)
             return cls._of_rows(features, part)
-        units = (torch.arange(len(problem.bags)) if units is None else units)[:MOST]
-        x, y = features.table[units.numpy()], problem.proportions[units].double().numpy()
+        most = MOST if features.design.width <= WIDE else MOST_WIDE
+        units = (torch.arange(len(problem.bags)) if units is None else units)[:most]
+        x, y = features.rows(units), problem.proportions[units].double().numpy()
         kind = _kind(problem)
         if kind == "share":
             if len(x) < 2:  # nothing is left to choose a penalty on
@@ -89,13 +96,13 @@ class BagMeans:
         y = part.labeled[rows].numpy()
         if y.all() or not y.any():
             return None
-        weights = _logistic(features.table[rows.numpy()], y)
-        unlabelled = part.chosen[~part.labeled[part.chosen]].numpy()
-        scores = torch.from_numpy(_linear(features.table[unlabelled], weights))
+        weights = _logistic(features.rows(rows), y)
+        unlabelled = part.chosen[~part.labeled[part.chosen]]
+        scores = torch.from_numpy(_linear(features.rows(unlabelled), weights))
         weights[-1] += brentq(lambda b: float(torch.sigmoid(scores + b).mean()) - float(part.rate), -100.0, 100.0)
         return cls(features.design, weights, "row")
 
-    def logits(self, table: Floats, sizes: Tensor) -> Tensor:
+    def logits(self, table: Any, sizes: Tensor) -> Tensor:
         """Logits (units,) or (units, C): of an instance, or of kind "bag" of a bag; from features and bag sizes."""
         found = torch.from_numpy(_linear(table, self.weights))
         if self.kind == "share":
@@ -140,28 +147,45 @@ def _kind(problem: Problem) -> str:
     return "bag" if isinstance(objective, PooledObjective) or objective.pool is not None else "any"
 
 
-def _means(design: Design, instances: NDArray[np.float32], bags: Bags | None) -> Floats:
-    """Means over the bags of what the design makes of instances; without bags, that of each."""
-    found = np.empty((len(instances) if bags is None else len(bags), design.width))
-    if bags is None:
-        for rows in blocks(instances):
-            found[rows] = design(instances[rows])
-        return found
-    for some in _chunks(bags):
-        index, offsets = bags.gather(some)
-        part = Bags.from_sizes(offsets.diff())
-        found[some.numpy()] = part.mean(design(instances[index.numpy()])).double().numpy()
+def _means(design: Design, instances: NDArray[np.float32], bags: Bags | None) -> Any:
+    """Means over the bags of what the design makes of instances, (units, width); without bags, that of each.
+
+    Categories are counted, not spread out into a column of each row.
+    """
+    from scipy.sparse import csr_matrix, hstack, vstack
+
+    numbers, categories = [], []
+    width = design.width - design.dense_width
+    for index, sizes in _chunks(instances, bags):
+        part = Bags.from_sizes(sizes)
+        rows = design.features(instances[index])
         release(instances)
-    return found
+        numbers.append(part.mean(rows.numbers).double().numpy())
+        unit = part.bag_of().unsqueeze(1).expand(rows.places.shape).reshape(-1).numpy()
+        place = rows.places.reshape(-1).numpy()
+        known = place < width
+        share = 1 / sizes.double().numpy()[unit[known]]
+        categories.append(csr_matrix((share, (unit[known], place[known])), shape=(len(sizes), width)))
+    dense, sparse = np.concatenate(numbers), vstack(categories, format="csr")
+    if design.width <= WIDE:
+        return np.concatenate([dense, sparse.toarray()], axis=1)
+    return hstack([csr_matrix(dense), sparse], format="csr")
 
 
-def _chunks(bags: Bags) -> Iterable[Tensor]:
-    """Bags of about so many rows as are looked at together."""
+def _chunks(instances: NDArray[np.float32], bags: Bags | None) -> Iterator[tuple[Any, Tensor]]:
+    """Positions of about so many rows as are looked at together, bag after bag, and the sizes of these bags."""
+    if bags is None:
+        for start in range(0, len(instances), ROWS):
+            rows = slice(start, min(start + ROWS, len(instances)))
+            yield rows, torch.ones(rows.stop - start, dtype=torch.int64)
+        return
     starts = torch.searchsorted(bags.offsets, torch.arange(0, len(bags.index), ROWS)).unique()
-    return torch.arange(len(bags)).tensor_split(starts[1:])
+    for some in torch.arange(len(bags)).tensor_split(starts[1:]):
+        index, offsets = bags.gather(some)
+        yield index.numpy(), offsets.diff()
 
 
-def _logistic(x: Floats, y: Any) -> Floats:
+def _logistic(x: Any, y: Any) -> Floats:
     from sklearn.linear_model import LogisticRegression
 
     with warnings.catch_warnings():
@@ -175,6 +199,6 @@ def _weights(coefficients: Any, intercept: Any) -> Floats:
     return np.concatenate([np.asarray(coefficients, np.float64).T, np.asarray(intercept, np.float64)[None]])
 
 
-def _linear(table: Floats, weights: Floats) -> Floats:
+def _linear(table: Any, weights: Floats) -> Floats:
     found: Floats = table @ weights[:-1] + weights[-1]
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from kofn.bags import Bags
 from kofn.estimators._bag_effects import bag_effect_of, with_bag_effect
 from kofn.estimators._bag_means import BagFeatures, BagMeans
 from kofn.estimators._fit_warning import FitWarning
-from kofn.learners import Objective, Problem, PUProblem
+from kofn.estimators._rates import LabelShares, label_shares, losses_without_features
+from kofn.learners import Fitted, Problem, PUProblem
 from kofn.learners._problem import start_at
 from kofn.learners._splits import Split
 
@@ -25,40 +25,76 @@ NO_FEATURES, BAG_MEANS = "no features", "bag means"
 
 @dataclass(frozen=True, eq=False)
 class Baselines:
-    """How good two models are that anybody would try first.
+    """Two models that anybody would try first, fitted to the bags that a learner learns from.
 
-        "no features": every instance has the base rate.
+        "no features": the best constant for what is known of the bags (`_rates.py`): one rate of all instances, or the
+                       shares of the labels.
         "bag means":   ridge regression of the bags' proportions, of each class if there are several, on the means of
                        their features; of multiple instances logistic regression of their labels. For positives and
                        unlabelled, logistic regression of which rows are labelled, its intercept moved until the mean
                        probability is the mixture.
 
+    They are fitted before the learner is, so that nothing can go wrong with them when a model is there to be lost.
+
     Attributes:
-        losses: mean losses of the held-out bags by name; none where nothing was held out, "no features" alone for
-            instances that are no table.
-        held_out: (k,) or (k, C) logits of the held-out units, in ascending order, by the linear model that was fitted
-            to the others; None where there is none.
-        bag_means: the linear model of all bags; None for instances that are no table, and if there is one label or one
-            bag only.
+        splits: bags that are learned from, and bags that are held out.
+        shares: of the labels in each part that is learned from, or None.
+        predicted: logits (k,) or (k, C) of the units that each split holds out, by the linear model of the others; None
+            for instances that are no table, or where none was asked for.
+        bag_means: the linear model of all bags; None likewise, and if there is one label or one bag only.
     """
 
-    losses: dict[str, float]
-    held_out: NDArray[np.float64] | None = None
-    bag_means: BagMeans | None = None
+    splits: Sequence[Split]
+    shares: list[LabelShares | None]
+    predicted: list[Tensor] | None
+    bag_means: BagMeans | None
 
+    @classmethod
+    def fit(cls, problem: Problem, splits: Sequence[Split], *, linear: bool = True, to_all: bool = True) -> Baselines:
+        """Fit both to the parts that are learned from, and the linear model to all bags.
 
-def fit_baselines(problem: Problem, splits: Sequence[Split], *, to_all: bool = True) -> Baselines:
-    """Fit both to the parts that a learner learned from, judge them on those held out, and fit them to all bags.
+        Args:
+            problem: all bags.
+            splits: bags to learn from, and bags to judge on, as a learner has them.
+            linear: whether the linear model is wanted at all.
+            to_all: whether the linear model of all bags is wanted.
+        """
+        shares = [label_shares(problem.take(train)) for train, _ in splits]
+        with threadpool_limits(1, user_api="blas"):  # whose threads cost more than they bring on tables of some columns
+            features = BagFeatures.of(problem) if linear else None
+            if features is None:
+                return cls(splits, shares, None, None)
+            predicted = [_predicted(problem, features, train, held) for train, held in splits]
+            return cls(splits, shares, predicted, BagMeans.fit(problem, features) if to_all else None)
 
-    Args:
-        problem: all bags.
-        splits: bags to learn from, and bags to judge on, as a learner had them.
-        to_all: whether the linear model of all bags is wanted.
-    """
-    with threadpool_limits(1, user_api="blas"):  # whose threads cost more than they bring on tables of some columns
-        features = BagFeatures.of(problem)
-        losses, held_out = _judged(problem, splits, features) if splits else ({}, None)
-        return Baselines(losses, held_out, BagMeans.fit(problem, features) if features and to_all else None)
+    def losses(self, problem: Problem) -> dict[str, float]:
+        """Mean losses of the held-out bags by name; none where nothing was held out.
+
+        Args:
+            problem: that they were fitted to, perhaps with a bag effect that has been found since.
+        """
+        if not self.splits:
+            return {}
+        parts = [problem.take(held) for _, held in self.splits]
+        found = {
+            NO_FEATURES: [
+                float(part.mean(_losses_without(part, each))) for part, each in zip(parts, self.shares, strict=True)
+            ]
+        }
+        if self.predicted is not None:
+            each = zip(parts, self.splits, self.predicted, strict=True)
+            found[BAG_MEANS] = [_loss(problem, part, held, logits) for part, (_, held), logits in each]
+        weights = [float(part.bag_weights.sum()) for part in parts]
+        return {name: float(np.average(losses, weights=weights)) for name, losses in found.items()}
+
+    @property
+    def held_out(self) -> NDArray[np.float64] | None:
+        """(k,) or (k, C) logits of the held-out units, in ascending order, by the linear model of the others."""
+        if not self.predicted:
+            return None
+        units = torch.cat([held for _, held in self.splits])
+        found: NDArray[np.float64] = torch.cat(self.predicted)[units.argsort()].numpy()
+        return found
 
 
 def judge_with_bag_effects(problem: Problem, split: Split) -> dict[str, float]:
@@ -66,78 +102,63 @@ def judge_with_bag_effects(problem: Problem, split: Split) -> dict[str, float]:
 
     A model that explains less needs a larger effect: with that of a better one it would look worse than it is.
     """
-    losses = {}
+    train, sizes = problem.take(split[0]), problem.bags.sizes[split[0]]
+    start = start_at(problem.rate)
+    predicted = {NO_FEATURES: start.expand(len(sizes), *start.shape)}
     with threadpool_limits(1, user_api="blas"):
         features = BagFeatures.of(problem)
-        train, sizes = problem.take(split[0]), problem.bags.sizes[split[0]]
-        start = start_at(problem.rate)
-        predicted = {NO_FEATURES: start.expand(len(sizes), *start.shape)}
         if features is not None:
             predicted[BAG_MEANS] = _predicted(problem, features, split[0], split[0])
-        for name, each in predicted.items():
-            logits = torch.full((len(train.instances), *problem.outputs), torch.nan, dtype=torch.float64)
-            logits[train.bags.index] = each.double().repeat_interleave(sizes, 0)
-            sigma = bag_effect_of(train, logits).sigma
-            losses[name] = _judged(with_bag_effect(problem, sigma), [split], features)[0][name]
+    baselines = Baselines.fit(problem, [split], to_all=False)
+    losses = {}
+    for name, each in predicted.items():
+        logits = torch.full((len(train.instances), *problem.outputs), torch.nan, dtype=torch.float64)
+        logits[train.bags.index] = each.double().repeat_interleave(sizes, 0)
+        losses[name] = baselines.losses(with_bag_effect(problem, bag_effect_of(train, logits).sigma))[name]
     return losses
 
 
-def warn_if_useless(validation_loss: float | None, losses: Mapping[str, float], *, stacklevel: int) -> None:
-    """Warn of a fit that is no better than a model without features."""
-    if validation_loss is not None and validation_loss >= losses[NO_FEATURES]:
+def warn_if_useless(problem: Problem, fitted: Fitted, baselines: Baselines, *, stacklevel: int) -> None:
+    """Warn of a fit whose gain over the baseline without features is not above its standard error.
+
+    The step of a fit was chosen on the held-out bags, where one that has learned nothing is somewhat better than no
+    features by chance, about as often as not.
+    """
+    if fitted.validation_loss is None:
+        return
+    without = baselines.losses(problem)[NO_FEATURES]
+    error = _error_of_gain(problem, fitted, baselines)
+    if without - fitted.validation_loss <= error:
+        within = f" within its standard error, {error:.2g}" if without > fitted.validation_loss else ""
         warnings.warn(
-            f"this fit is no better than a model without features: the loss of held-out bags is "
-            f"{validation_loss:.4g}, and {losses[NO_FEATURES]:.4g} if every instance has the base "
-            f"rate. Check that the features can distinguish the classes, that rows and bags belong together, and "
-            f"that there are enough bags; or try another learner.",
+            f"this fit is no better than a model without features{within}: the loss of held-out bags is "
+            f"{fitted.validation_loss:.4g}, and {without:.4g} by the best constant. Check that the features can "
+            f"distinguish the classes, that rows and bags belong together, and that there are enough bags; or try "
+            f"another learner.",
             FitWarning,
             stacklevel=stacklevel + 1,
         )
 
 
-def _judged(
-    problem: Problem, splits: Sequence[Split], features: BagFeatures | None
-) -> tuple[dict[str, float], NDArray[np.float64] | None]:
-    found: dict[str, list[float]] = {NO_FEATURES: []}
-    weights, units, logits = [], [], []
-    if features is not None:
-        found[BAG_MEANS] = []
-    for train_units, held_units in splits:
-        held = problem.take(held_units)
-        without = losses_without_features(
-            held.objective, held.labels, held.bags, problem.rate, pooled=held.pooling is not None
-        )
-        found[NO_FEATURES].append(float(held.mean(without)))
-        if features is not None:
-            predicted = _predicted(problem, features, train_units, held_units)
-            found[BAG_MEANS].append(_loss(problem, held, held_units, predicted))
-            units.append(held_units)
-            logits.append(predicted)
-        weights.append(float(held.bag_weights.sum()))
-    means = {name: float(np.average(losses, weights=weights)) for name, losses in found.items()}
-    return means, torch.cat(logits)[torch.cat(units).argsort()].numpy() if logits else None
+def _error_of_gain(problem: Problem, fitted: Fitted, baselines: Baselines) -> float:
+    """The standard error of the mean gain of held-out bags over no features; 0 where it is not known."""
+    if fitted.held_out_logits is None:
+        return 0.0
+    logits = torch.from_numpy(fitted.held_out_logits)
+    gains, weights = [], []
+    for (_, held), shares in zip(baselines.splits, baselines.shares, strict=True):
+        part = problem.take(held)
+        gains.append(_losses_without(part, shares).double() - part.losses(logits).double())
+        weights.append(part.bag_weights)
+    gain, share = torch.cat(gains), torch.cat(weights) / torch.cat(weights).sum()
+    gain, share = gain[share > 0], share[share > 0]
+    if len(gain) < 2:
+        return 0.0
+    return float(((gain - (gain * share).sum()) * share).square().sum().sqrt())
 
 
-def losses_without_features(
-    objective: Objective,
-    labels: Tensor,
-    bags: Bags,
-    rate: float | Tensor | NDArray[np.float64],
-    *,
-    pooled: bool = False,
-) -> Tensor:
-    """Losses (b,) of bags of which every instance (of a pooled loss, every bag) has the base rate, or rates (C,).
-
-    Examples:
-        >>> import torch, kofn
-        >>> from kofn.learners import CountObjective
-        >>> bags = kofn.Bags.from_sizes([2, 1])
-        >>> losses_without_features(CountObjective(), torch.tensor([1, 0]), bags, 0.5).neg().exp()
-        tensor([0.5000, 0.5000], dtype=torch.float64)
-    """
-    entries = len(bags) if pooled else len(bags.index)
-    start = start_at(rate)
-    return objective(start.expand(entries, *start.shape).contiguous(), labels, bags.offsets)
+def _losses_without(part: Problem, shares: LabelShares | None) -> Tensor:
+    return losses_without_features(part.objective, part.labels, part.bags.sizes, part.rate, shares)
 
 
 def _predicted(problem: Problem, features: BagFeatures, train: Tensor, held: Tensor) -> Tensor:
@@ -147,9 +168,7 @@ def _predicted(problem: Problem, features: BagFeatures, train: Tensor, held: Ten
         value = torch.tensor(torch.nan) if isinstance(problem, PUProblem) else problem.start
         return value.double().expand(len(held), *value.shape)
     # A tensor of one position would be taken for a number.
-    return model.logits(
-        features.table[held.numpy()], torch.ones(0) if model.kind == "row" else problem.bags.sizes[held]
-    )
+    return model.logits(features.rows(held), torch.ones(0) if model.kind == "row" else problem.bags.sizes[held])
 
 
 def _loss(problem: Problem, held: Problem, units: Tensor, predicted: Tensor) -> float:

@@ -21,12 +21,13 @@ from kofn import _require
 from kofn.bags import Bags
 from kofn.classes import one_vs_rest
 from kofn.counts import CountDistribution
-from kofn.estimators._baselines import fit_baselines, warn_if_useless
+from kofn.estimators._baselines import Baselines, warn_if_useless
 from kofn.estimators._class_table import ClassTable
 from kofn.estimators._columns import Columns, EncodedTable, Floats, has_categories
 from kofn.estimators._count_mixture import CountMixture, count_distribution
 from kofn.estimators._ensemble import Ensemble, mixed
 from kofn.estimators._fingerprint import Fingerprint
+from kofn.estimators._rates import LabelShares, label_shares
 from kofn.estimators._row_labels import Array, as_array, bags_of, rows_of
 from kofn.estimators._saving import load, save
 from kofn.estimators._used_bags import used_bags
@@ -51,7 +52,10 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
     bootstrap: int
     n_jobs: int | None
     random_state: Any
+    diagnostics: bool
+    max_categories: int
     progress: Progress | None
+    label_shares_: LabelShares | None
     bag_effect_: float = 0.0  # standard deviation of the shift of bags, which label proportions may have
     LOSSES: ClassVar[tuple[str, ...]]
 
@@ -158,9 +162,12 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
     def _fit(self: Self, problem: Problem, classes: Array, seed: int) -> Self:
         """Let the learner minimise the problem's loss, and keep the result."""
         rows = len(problem.instances)
-        fingerprint = Fingerprint.of(problem.instances, None if isinstance(problem, PUProblem) else problem.bags)
+        of_bags = None if isinstance(problem, PUProblem) else problem.bags
+        self.fingerprint_ = Fingerprint.of(problem.instances, of_bags) if self.diagnostics else None
         bags, used, problem = used_bags(problem)
         learner = self._learner(problem)
+        learner.require_options()
+        baselines = Baselines.fit(problem, learner.splits(problem, seed), linear=self.diagnostics)
         problem, fitted = self._learn(learner, problem, seed)
         members: list[Fitted] = []
         if self.bootstrap:
@@ -181,11 +188,10 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
             self.held_out_logits_ = np.full((rows, *problem.outputs), np.nan)
             self.held_out_logits_[used.numpy()] = fitted.held_out_logits
         self.validation_loss_ = fitted.validation_loss
-        baselines = fit_baselines(problem, fitted.splits)
-        self.baselines_, self.bag_means_ = baselines.losses, baselines.bag_means
-        self.held_out_bag_means_ = baselines.held_out
-        self.fingerprint_ = fingerprint
-        warn_if_useless(self.validation_loss_, self.baselines_, stacklevel=3)
+        self.baselines_ = baselines.losses(problem)
+        self.bag_means_, self.held_out_bag_means_ = baselines.bag_means, baselines.held_out
+        self.label_shares_ = label_shares(problem)
+        warn_if_useless(problem, fitted, baselines, stacklevel=3)
         return self
 
     def _learn(self, learner: Learner, problem: Problem, seed: int) -> tuple[Problem, Fitted]:
@@ -212,6 +218,7 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         """Require options of the task."""
         _require.option("loss", self.loss, self.LOSSES)
         _require.whole_number("bootstrap", self.bootstrap, low=0)
+        _require.whole_number("max_categories", self.max_categories, low=1)
         if self.bootstrap == 1:
             raise ValueError("`bootstrap` must be 0 or at least 2: one fit has no spread; got 1. 50 is a good number.")
 
@@ -221,7 +228,9 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         Labels of several classes, a `ClassTable`, come back as they are.
         """
         if isinstance(X, EncodedTable) or has_categories(X):
-            self.columns_ = X.columns if isinstance(X, EncodedTable) else Columns().learn(X)
+            self.columns_ = (
+                X.columns if isinstance(X, EncodedTable) else Columns(max_categories=self.max_categories).learn(X)
+            )
             self.n_features_in_ = len(self.columns_.names)
             self.feature_names_in_ = np.array(self.columns_.names, dtype=object)
             values = X.values if isinstance(X, EncodedTable) else self.columns_(X)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from kofn.bags import Bags
 from kofn.estimators._ensemble import mixed
+from kofn.estimators._fingerprint import Fingerprint
 from kofn.estimators._mil_classifier import ATTENTION
 from kofn.estimators._pu_classifier import PUClassifier
 from kofn.estimators._row_labels import bags_of
@@ -50,6 +51,21 @@ class Judged:
         return mixed(self.members, classes=self.members.dim() == 3).numpy()
 
 
+def training_data_of(estimator: Any) -> Fingerprint:
+    """How a model knows its training data again.
+
+    Raises:
+        ValueError: it was fitted without diagnostics.
+    """
+    known: Fingerprint | None = estimator.fingerprint_
+    if known is None:
+        raise ValueError(
+            "`diagnostics` must be True in the fit of a model that is to be judged: without, it does not know which "
+            "data it was trained on. Fit it again."
+        )
+    return known
+
+
 def judge(estimator: Any, X: Any, groups: Any = None, copies: Any = None) -> Judged:
     """Held-out rows with held-out scores if X are the training data; else all rows with the scores of the model.
 
@@ -62,7 +78,7 @@ def judge(estimator: Any, X: Any, groups: Any = None, copies: Any = None) -> Jud
     instances = estimator._instances(X)
     rows, attention = len(instances), estimator.loss in ATTENTION
     bags = None if isinstance(estimator, PUClassifier) else bags_of(groups, rows, copies)
-    known = estimator.fingerprint_
+    known = training_data_of(estimator)
     whole = known.is_of(instances, bags)
     if whole and len(estimator.held_out_):
         return _held_out(estimator, instances, bags)
@@ -83,7 +99,7 @@ def was_trained_on(estimator: Any, X: Any, groups: Any = None, copies: Any = Non
     """Whether a tenth or more of these bags, or rows, are of the training data; arguments as for `judge`."""
     instances = estimator._instances(X)
     bags = None if isinstance(estimator, PUClassifier) or groups is None else bags_of(groups, len(instances), copies)
-    return bool(estimator.fingerprint_.share_seen(instances, bags) >= SEEN)
+    return bool(training_data_of(estimator).share_seen(instances, bags) >= SEEN)
 
 
 def _held_out(estimator: Any, instances: Any, bags: Bags | None) -> Judged:

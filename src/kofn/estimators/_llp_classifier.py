@@ -18,8 +18,8 @@ from kofn.estimators._class_table import ClassTable, class_objective
 from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._ensemble import mixed_losses
 from kofn.estimators._posteriors import member_posteriors
-from kofn.estimators._rates import count_rates
-from kofn.estimators._row_labels import Array, bag_weights, bags_of, rows_of
+from kofn.estimators._rates import best_rate, count_rates
+from kofn.estimators._row_labels import Array, bag_weights, bags_of, rows_of, together
 from kofn.estimators._statements import class_statement, count_statement
 from kofn.learners import (
     ContaminationObjective,
@@ -61,6 +61,9 @@ class LLPClassifier(CountClassifier):
             good number; 0, the default, makes none.
         n_jobs: number of processes for these fits, as in scikit-learn: None for one, -1 for one for each CPU. The
             models do not depend on it.
+        max_categories: a column of text with more different values is refused: it is likely an identifier.
+        diagnostics: whether a fit is compared with a regression on the means of bags, its training data are remembered
+            by hashes, and its intervals are checked on held-out bags. Searches and cross-validation do without.
         progress: called while the learner learns, with what is being done, how many steps are done, of how many, and
             the losses.
         random_state: int or `numpy.random.RandomState`; with an int two fits are identical. None takes a random
@@ -116,7 +119,7 @@ class LLPClassifier(CountClassifier):
     """
 
     # Pipelines and searches hand these on without set_fit_request(groups=True).
-    __metadata_request__fit = {"groups": True, "copies": True, "bag_weight": True}  # noqa: RUF012
+    __metadata_request__fit = {"groups": True, "copies": True, "bag_weight": True, "fold_by": True}  # noqa: RUF012
     __metadata_request__score = {"groups": True, "copies": True}  # noqa: RUF012
     bag_effect_error_: float | None = None
     LOSSES = ("count", "proportion", "mutual-contamination", "joint", "marginal", "transport")
@@ -132,6 +135,8 @@ class LLPClassifier(CountClassifier):
         bag_effect: float | Literal["fit"] | None = None,
         bootstrap: int = 0,
         n_jobs: int | None = None,
+        max_categories: int = 256,
+        diagnostics: bool = True,
         progress: Progress | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -143,10 +148,21 @@ class LLPClassifier(CountClassifier):
         self.bag_effect = bag_effect
         self.bootstrap = bootstrap
         self.n_jobs = n_jobs
+        self.max_categories = max_categories
+        self.diagnostics = diagnostics
         self.progress = progress
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, groups: Any = None, copies: Any = None, *, bag_weight: Any = None) -> LLPClassifier:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        copies: Any = None,
+        *,
+        bag_weight: Any = None,
+        fold_by: Any = None,
+    ) -> LLPClassifier:
         """Learn from bags.
 
         Args:
@@ -158,6 +174,8 @@ class LLPClassifier(CountClassifier):
                 classification.
             copies: (n,) how many times each row is in its bag, integers; by default once.
             bag_weight: (n,) weight of the loss of each row's bag, the same on all rows of a bag; by default 1.
+            fold_by: (n,) what each row's bag belongs to, such as its region, the same on all rows of a bag: bags that
+                belong together are held out together. By default each bag stands for itself.
 
         Returns:
             The estimator itself.
@@ -166,10 +184,10 @@ class LLPClassifier(CountClassifier):
             ValueError: a group with two different labels; a label that its bag cannot have; NaN in y; a network that
                 does not take the instances; options out of range.
         """
-        return self._fit(*self._problem(X, y, groups, copies, bag_weight), self._seed())
+        return self._fit(*self._problem(X, y, groups, copies, bag_weight, fold_by), self._seed())
 
     def _problem(
-        self, X: Any, y: Any, groups: Any, copies: Any = None, bag_weight: Any = None
+        self, X: Any, y: Any, groups: Any, copies: Any = None, bag_weight: Any = None, fold_by: Any = None
     ) -> tuple[Problem, Array]:
         """What a learner is given, and the two classes; arguments as for `fit`."""
         self._check_options()
@@ -182,6 +200,11 @@ class LLPClassifier(CountClassifier):
         classes, stated, objective, counts = self._statement(labels, bags)
         weight = bag_weights(bag_weight, bags, len(instances), name="bag_weight")
         rate, shares = count_rates(counts, bags.sizes, weight)
+        if table is None and objective.target not in (
+            Exactly,
+            Spread,
+        ):  # bounds or noisy counts tell about a count only
+            rate = best_rate(objective, stated, bags.sizes, weight)
         self.loss_, objective = self._objective(objective, stated)
         self.bag_effect_, self.bag_effect_error_ = 0.0, None
         problem = Problem(
@@ -192,6 +215,7 @@ class LLPClassifier(CountClassifier):
             rate=rate,
             proportions=shares,
             weight=weight,
+            together=together(fold_by, bags, len(instances)),
             **self._problem_of_table(),
         )
         if self.bag_effect is not None and self.bag_effect != "fit":
@@ -201,7 +225,7 @@ class LLPClassifier(CountClassifier):
     def _learn(self, learner: Learner, problem: Problem, seed: int) -> tuple[Problem, Fitted]:
         if self.bag_effect != "fit":
             _, fitted = super()._learn(learner, problem, seed)
-            if self.bag_effect is None:
+            if self.bag_effect is None and self.diagnostics:
                 warn_if_narrow(problem, fitted)
             return problem, fitted
         problem, fitted, found = fit_with_bag_effect(learner, problem, seed=seed, progress=self.progress)

@@ -17,13 +17,14 @@ from kofn.counts import CountDistribution
 from kofn.estimators._columns import Floats
 from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._ensemble import mixed, mixed_posteriors
+from kofn.estimators._rates import best_rate
 from kofn.estimators._row_labels import (
     Array,
     bag_weights,
     bags_of,
-    base_rate,
     known_classes,
     rows_of,
+    together,
     two_classes,
     warn_of_words,
 )
@@ -57,6 +58,8 @@ class MILClassifier(CountClassifier):
         positive_weight: factor for positive bags, or "balanced": negative bags over positive ones.
         bootstrap: as in `LLPClassifier`.
         n_jobs: as in `LLPClassifier`.
+        max_categories: as in `LLPClassifier`.
+        diagnostics: as in `LLPClassifier`.
         progress: as in `LLPClassifier`.
         random_state: as in `LLPClassifier`.
 
@@ -77,7 +80,7 @@ class MILClassifier(CountClassifier):
     """
 
     # Pipelines and searches hand these on without set_fit_request(groups=True).
-    __metadata_request__fit = {"groups": True, "bag_weight": True}  # noqa: RUF012
+    __metadata_request__fit = {"groups": True, "bag_weight": True, "fold_by": True}  # noqa: RUF012
     __metadata_request__score = {"groups": True}  # noqa: RUF012
     LOSSES = ("count", "max", "mean", "logsumexp", *ATTENTION)
 
@@ -89,6 +92,8 @@ class MILClassifier(CountClassifier):
         positive_weight: float | Literal["balanced"] = 1.0,
         bootstrap: int = 0,
         n_jobs: int | None = None,
+        max_categories: int = 256,
+        diagnostics: bool = True,
         progress: Progress | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -97,10 +102,12 @@ class MILClassifier(CountClassifier):
         self.positive_weight = positive_weight
         self.bootstrap = bootstrap
         self.n_jobs = n_jobs
+        self.max_categories = max_categories
+        self.diagnostics = diagnostics
         self.progress = progress
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, groups: Any = None, *, bag_weight: Any = None) -> MILClassifier:
+    def fit(self, X: Any, y: Any, groups: Any = None, *, bag_weight: Any = None, fold_by: Any = None) -> MILClassifier:
         """Learn from bags.
 
         Args:
@@ -110,6 +117,7 @@ class MILClassifier(CountClassifier):
             groups: (n,) the bag of each row, any hashable; None makes each row its own bag, and this ordinary
                 classification.
             bag_weight: (n,) weight of the loss of each row's bag, the same on all rows of a bag; by default 1.
+            fold_by: as in `LLPClassifier.fit`, such as the patient of each slide.
 
         Returns:
             The estimator itself.
@@ -120,9 +128,11 @@ class MILClassifier(CountClassifier):
         Warns:
             FitWarning: words as classes of bags; as in `LLPClassifier`.
         """
-        return self._fit(*self._problem(X, y, groups, bag_weight), self._seed())
+        return self._fit(*self._problem(X, y, groups, bag_weight, fold_by), self._seed())
 
-    def _problem(self, X: Any, y: Any, groups: Any, bag_weight: Any = None) -> tuple[Problem, Array]:
+    def _problem(
+        self, X: Any, y: Any, groups: Any, bag_weight: Any = None, fold_by: Any = None
+    ) -> tuple[Problem, Array]:
         """What a learner is given, and the two classes; arguments as for `fit`."""
         self._check_options()
         instances, labels = self._check_training(X, y)
@@ -133,18 +143,18 @@ class MILClassifier(CountClassifier):
         bag_labels = bags.common(positive, name="y")
         weight = bag_weights(bag_weight, bags, len(instances), name="bag_weight")
         times = torch.ones(len(bags), dtype=torch.float64) if weight is None else weight
-        half = 0.5 / int((times > 0).sum())  # a share that is 0 or 1 is only known to be near it
-        share = min(max(float((bag_labels * times).sum() / times.sum()), half), 1 - half)
+        objective = self._objective(bag_labels, times)
         pools = self.loss in ATTENTION
         problem = Problem(
             instances=instances,
             bags=bags,
             labels=bag_labels,
-            objective=self._objective(bag_labels, times),
-            # The rate that makes an average bag right; a pooled prediction is the bag's own.
-            rate=base_rate(bags.sizes, share, times) if self.loss == "count" else share,
+            objective=objective,
+            # A pooled prediction is the bag's own.
+            rate=best_rate(objective, bag_labels, torch.ones_like(bags.sizes) if pools else bags.sizes, weight),
             proportions=bag_labels.double(),
             weight=weight,
+            together=together(fold_by, bags, len(instances)),
             rule=ByLossAndError() if pools else ByLoss(),
             pooling=cast(Pooling, self.loss) if pools else None,
             **self._problem_of_table(),

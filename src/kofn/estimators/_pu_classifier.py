@@ -17,7 +17,7 @@ from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._fit_warning import FitWarning
 from kofn.estimators._label_scores import label_scores
 from kofn.estimators._mixture import FEWEST, estimate_mixture
-from kofn.estimators._row_labels import Array, two_classes, warn_of_words
+from kofn.estimators._row_labels import Array, bags_of, together, two_classes, warn_of_words
 from kofn.estimators._sensitivity import mixture_sensitivity
 from kofn.learners import (
     ByLabelAccuracy,
@@ -72,6 +72,8 @@ class PUClassifier(CountClassifier):
             instances are few.
         bootstrap: as in `LLPClassifier`; rows are drawn, among the labelled and among the unlabelled.
         n_jobs: as in `LLPClassifier`.
+        max_categories: as in `LLPClassifier`.
+        diagnostics: as in `LLPClassifier`.
         progress: as in `LLPClassifier`.
         random_state: as in `LLPClassifier`.
 
@@ -115,6 +117,8 @@ class PUClassifier(CountClassifier):
         stopping: Stopping = "loss",
         bootstrap: int = 0,
         n_jobs: int | None = None,
+        max_categories: int = 256,
+        diagnostics: bool = True,
         progress: Progress | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -130,16 +134,19 @@ class PUClassifier(CountClassifier):
         self.stopping = stopping
         self.bootstrap = bootstrap
         self.n_jobs = n_jobs
+        self.max_categories = max_categories
+        self.diagnostics = diagnostics
         self.progress = progress
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> PUClassifier:
+    def fit(self, X: Any, y: Any, *, fold_by: Any = None) -> PUClassifier:
         """Learn from labelled positives and unlabelled instances.
 
         Args:
             X: as in `LLPClassifier.fit`.
             y: (n,) 1 for labelled positives, -1 for unlabelled; or any two classes, of which the larger is labelled:
                 of words the one that comes later in the alphabet, which is seldom what one means.
+            fold_by: (n,) what each row belongs to, such as a user: rows that belong together are held out together.
 
         Returns:
             The estimator itself.
@@ -152,7 +159,7 @@ class PUClassifier(CountClassifier):
                 `LLPClassifier`.
         """
         seed = self._seed()
-        problem, classes, mixture, interval = self._problem(X, y, seed)
+        problem, classes, mixture, interval = self._problem(X, y, seed, fold_by)
         self._fit(problem, classes, seed)
         self.mixture_, self.mixture_interval_ = mixture, interval
         return self
@@ -194,7 +201,9 @@ class PUClassifier(CountClassifier):
             mixtures = sorted({self.mixture_, *self.mixture_interval_})
         return mixture_sensitivity(self, X, y, [_require.fraction("mixtures", each) for each in mixtures])
 
-    def _problem(self, X: Any, y: Any, seed: int) -> tuple[PUProblem, Array, float, tuple[float, float] | None]:
+    def _problem(
+        self, X: Any, y: Any, seed: int, fold_by: Any = None
+    ) -> tuple[PUProblem, Array, float, tuple[float, float] | None]:
         """What a learner is given, the two classes, the mixture and its interval; arguments as for `fit`."""
         self._check_options()
         instances, labels = self._check_training(X, y)
@@ -222,6 +231,7 @@ class PUClassifier(CountClassifier):
                 mixture, cast(PULossName, self.loss), self.positive_weight, self.surrogate, self.ranking, self.warm_up
             ),
             rate=min(max(mixture, half), 1 - half),
+            together=together(fold_by, bags_of(None, len(labeled)), len(labeled)),
             rule=self._rule(mixture, (len(labeled) - unlabeled) / unlabeled),
             **self._problem_of_table(),
         )

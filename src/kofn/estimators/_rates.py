@@ -1,9 +1,25 @@
-"""How common the classes are before anything is learned, from the counts of bags."""
+"""What labels say before any feature is looked at: the rate of the instances, and the shares of the labels.
+
+Of every statement about bags the best model without features is a constant. Which one depends on the statement: of
+counts it is the rate of the instances, of whether bags are positive the share of those that are (one rate of all
+instances would tie a label to the size of its bag), of grades the share of each.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 import torch
+from scipy.optimize import minimize_scalar
 from torch import Tensor
+
+from kofn.learners import BagObjective, CountObjective, Objective, PooledObjective, Problem
+from kofn.learners._problem import start_at
+
+MOST_LABELS = 1000  # different labels that are counted
+TRIED = 25  # rates from which the search for the best one begins
 
 
 def count_rates(counts: Tensor, sizes: Tensor, weight: Tensor | None) -> tuple[float | Tensor, Tensor]:
@@ -52,3 +68,165 @@ def _class_rates(counts: Tensor, sizes: Tensor, weight: Tensor | None) -> tuple[
     unknown = torch.where(known, 0.0, rates)
     rest = (1 - (shares * known).sum(1, keepdim=True)) / unknown.sum(1, keepdim=True).clamp(min=1e-300)
     return rates, torch.where(known, shares, unknown * rest)
+
+
+def best_rate(objective: Objective, labels: Tensor, sizes: Tensor, weight: Tensor | None) -> float:
+    """The rate of all instances under which a loss of bags is smallest, above 0 and below 1.
+
+    For a likelihood it is the maximum-likelihood rate of the statement, whatever it is: of intervals it is not the mean
+    of their middles.
+
+    Args:
+        objective: of the bags.
+        labels: (b, ...) that it reads.
+        sizes: (b,) of the bags; ones for an objective that reads one logit of each bag.
+        weight: (b,) of the bags, or None for ones.
+
+    Examples:
+        >>> from kofn.learners import between
+        >>> low_and_high = torch.tensor([[0, 9], [0, 9], [10, 100]])  # two suppressed cells and one that is not
+        >>> rate = best_rate(CountObjective(between), low_and_high, torch.tensor([100, 100, 100]), None)
+        >>> round(rate, 3)  # and not the mean of the middles, 0.213
+        0.083
+    """
+    weights = torch.ones(len(sizes), dtype=torch.float64) if weight is None else weight.double()
+    table = torch.cat([sizes.double().unsqueeze(1), labels.reshape(len(labels), -1).double()], 1)
+    _, of = table.unique(dim=0, return_inverse=True)  # bags alike have the same loss
+    first = torch.full((int(of.max()) + 1,), len(of)).scatter_reduce(0, of, torch.arange(len(of)), "amin")
+    times = torch.zeros(len(first), dtype=torch.float64).index_add(0, of, weights)
+    there = times > 0
+    chosen, times = first[there], times[there]
+    n = sizes[chosen]
+    offsets = torch.cat([n.new_zeros(1), n.cumsum(0)])
+    factor = times * n if objective.unit == "instance" else times
+
+    def loss(logit: float) -> float:
+        losses = objective(torch.full((int(offsets[-1]),), logit, dtype=torch.float64), labels[chosen], offsets)
+        return float((losses * factor).sum())
+
+    # A rate that is 0 or 1 is only known to be near it.
+    end = float(np.log(2 * float(sizes[weights > 0].sum()) - 1))
+    grid = np.linspace(-end, end, TRIED)
+    best = int(np.argmin([loss(logit) for logit in grid]))
+    bounds = grid[max(best - 1, 0)], grid[min(best + 1, TRIED - 1)]
+    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-9})
+    return float(1 / (1 + np.exp(-found.x)))
+
+
+@dataclass(frozen=True)
+class LabelShares:
+    """How common each label of a bag is: a model of grades, or of labels 0 and 1, that looks at no feature.
+
+    A label is the bounds of a count, of which an upper one that is the size of the bag, or more, is -1: "at least one"
+    is the same grade in bags of any size. With K different labels among n, by weight, a label has the probability
+    (times + 1/2) / (n + K/2), and one that was not seen that of half a time; with bags labelled 0 and 1 there is none
+    to be seen.
+
+    Attributes:
+        labels: K bounds.
+        shares: their K probabilities.
+        other: the probability of all others.
+
+    Examples:
+        >>> bounds, sizes = torch.tensor([[0, 0], [1, 5], [1, 7]]), torch.tensor([4, 5, 7])
+        >>> shares = LabelShares.of(bounds, sizes, torch.ones(3), closed=True)
+        >>> shares.labels, shares.shares
+        (((0, 0), (1, -1)), (0.375, 0.625))
+        >>> shares.losses(bounds, sizes).neg().exp().tolist()
+        [0.375, 0.625, 0.625]
+    """
+
+    labels: tuple[tuple[int, int], ...]
+    shares: tuple[float, ...]
+    other: float
+
+    @classmethod
+    def of(cls, bounds: Tensor, sizes: Tensor, weight: Tensor, *, closed: bool) -> LabelShares:
+        """Those of bags with these bounds, (b, 2); closed, if none and at least one are all labels that there are."""
+        grades, times = _as_grades(bounds, sizes), weight.double()
+        times = times * (int((times > 0).sum()) / max(float(times.sum()), 1e-300))  # as many as there are bags
+        if closed:
+            grades = torch.cat([grades, torch.tensor([[0, 0], [1, -1]])])
+            times = torch.cat([times, times.new_zeros(2)])
+        labels, of = grades.unique(dim=0, return_inverse=True)
+        seen = torch.zeros(len(labels), dtype=torch.float64).index_add(0, of, times) + 0.5
+        kept = seen.argsort(descending=True, stable=True)[:MOST_LABELS].sort().values
+        rest = 0.0 if closed else 0.5
+        total = float(seen.sum()) + rest
+        bounds_of = tuple((low, high) for low, high in labels[kept].tolist())
+        return cls(bounds_of, tuple((seen[kept] / total).tolist()), rest / total)
+
+    def losses(self, bounds: Tensor, sizes: Tensor) -> Tensor:
+        """-log of the probabilities of the labels of bags, (b,) float64."""
+        known = len(self.labels)
+        grades = torch.cat([torch.tensor(self.labels), _as_grades(bounds, sizes)])
+        _, of = grades.unique(dim=0, return_inverse=True)
+        shares = torch.full((int(of.max()) + 1,), self.other, dtype=torch.float64)
+        shares[of[:known]] = torch.tensor(self.shares, dtype=torch.float64)
+        return -shares[of[known:]].log()
+
+    def to_facts(self) -> list[list[float]]:
+        """What a model file keeps: low, high and share of each label, and last the share of all others."""
+        pairs = zip(self.labels, self.shares, strict=True)
+        return [*([*label, share] for label, share in pairs), [0, 0, self.other]]
+
+    @classmethod
+    def from_facts(cls, facts: list[list[float]]) -> LabelShares:
+        """What a model file kept."""
+        labels = tuple((int(low), int(high)) for low, high, _ in facts[:-1])
+        return cls(labels, tuple(share for _, _, share in facts[:-1]), facts[-1][2])
+
+
+def label_shares(problem: Problem) -> LabelShares | None:
+    """The shares of the labels of a problem's bags; None for labels that are no intervals of counts.
+
+    Where a loss weighs positive bags, so do their shares.
+    """
+    objective, labels = problem.objective, problem.labels
+    if isinstance(objective, (BagObjective, PooledObjective)):
+        weight = torch.where(labels == 1, objective.positive_weight, 1.0) * problem.bag_weights
+        return LabelShares.of(bounds_of_bags(labels, problem.bags.sizes), problem.bags.sizes, weight, closed=True)
+    if isinstance(objective, CountObjective) and labels.dim() == 2 and problem.outputs == () and labels.shape[1] == 2:
+        return LabelShares.of(labels, problem.bags.sizes, problem.bag_weights, closed=False)
+    return None
+
+
+def bounds_of_bags(labels: Tensor, sizes: Tensor) -> Tensor:
+    """The bounds (b, 2) that labels 0 and 1 are: none, and at least one."""
+    return torch.stack([labels, torch.where(labels == 1, sizes, 0)], 1)
+
+
+def losses_without_features(
+    objective: Objective, labels: Tensor, sizes: Tensor, rate: Any, shares: LabelShares | None
+) -> Tensor:
+    """Losses (b,) of bags by the best constant: the shares of their labels, or one rate of all instances.
+
+    Of intervals it is the one of the two that is better on these bags.
+
+    Args:
+        objective: of the bags.
+        labels: (b, ...) that it reads.
+        sizes: (b,) of the bags.
+        rate: of the instances, or (C,) of their classes.
+        shares: of the labels, for labels that have any.
+
+    Examples:
+        >>> sizes = torch.tensor([2, 1])
+        >>> losses_without_features(CountObjective(), torch.tensor([1, 0]), sizes, 0.5, None).neg().exp()
+        tensor([0.5000, 0.5000], dtype=torch.float64)
+    """
+    if shares is not None and isinstance(objective, (BagObjective, PooledObjective)):
+        weight = torch.where(labels == 1, objective.positive_weight, 1.0)
+        return weight * shares.losses(bounds_of_bags(labels, sizes), sizes)
+    start = start_at(rate)
+    entries = start.expand(int(sizes.sum()), *start.shape).contiguous()
+    found = objective(entries, labels, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]))
+    if shares is None:
+        return found
+    of_labels = shares.losses(labels, sizes)
+    return of_labels if float(of_labels.mean()) < float(found.mean()) else found
+
+
+def _as_grades(bounds: Tensor, sizes: Tensor) -> Tensor:
+    low, high = bounds.long().unbind(1)
+    return torch.stack([low, torch.where(high >= sizes, -1, high)], 1)

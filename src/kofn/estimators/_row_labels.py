@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from math import expm1, log
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from torch import Tensor
 
@@ -187,30 +185,6 @@ def _repeated(bags: Bags, rows: int, copies: Any) -> Bags:
     return Bags(index, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]), names=bags.names)
 
 
-def base_rate(sizes: Tensor, positive: float, weight: Tensor) -> float:
-    """The rate p at which independent instances make a share of the bags positive, above 0 and below 1.
-
-        mean over bags, by weight, of (1 - p)^n = 1 - share of positive bags = r
-
-    With p = 1 - e^-t the left side is the mean of e^-nt, which falls in t: it is e^-nt of some n between the smallest
-    and the largest bag, so that t lies between -log(r) / n of these two.
-
-    Examples:
-        >>> import torch
-        >>> rate = base_rate(torch.full((10,), 100), 0.5, torch.ones(10))
-        >>> round(rate, 6), round(1 - 0.5 ** (1 / 100), 6)
-        (0.006908, 0.006908)
-    """
-    negative = 1 - positive
-    n, share = sizes[weight > 0].double(), weight[weight > 0].double() / weight.double().sum()
-    low, high = -log(negative) / float(n.max()), -log(negative) / float(n.min())
-    if low == high:
-        return -expm1(-low)
-    # To a relative error: of large bags t is so small that scipy's absolute one, 2e-12, would be seen.
-    t = brentq(lambda t: float((share * torch.exp(-n * t)).sum()) - negative, low, high, xtol=1e-14 * low)
-    return -expm1(-t)
-
-
 def bag_weights(weight: Any, bags: Bags, rows: int, *, name: str) -> Tensor | None:
     """The weight of each bag, from one that is repeated on its rows, none negative and not all 0."""
     if weight is None:
@@ -221,3 +195,11 @@ def bag_weights(weight: Any, bags: Bags, rows: int, *, name: str) -> Tensor | No
     if bool(weights.isinf().any()):
         raise ValueError(f"`{name}` must be finite; got inf. Leave out what is not to count.")
     return weights
+
+
+def together(fold_by: Any, bags: Bags, rows: int) -> Tensor | None:
+    """What each bag belongs to, (b,) integers, from names that are repeated on its rows; None without any."""
+    if fold_by is None:
+        return None
+    names = rows_of(fold_by, rows, name="fold_by")
+    return bags.common(np.unique(names, return_inverse=True)[1].ravel(), name="fold_by")

@@ -17,6 +17,7 @@ from kofn.estimators._bag_means import BagMeans
 from kofn.estimators._columns import Columns
 from kofn.estimators._fact_shapes import NUMBER, NUMBER_OR_NONE, require_shape
 from kofn.estimators._fingerprint import Fingerprint
+from kofn.estimators._rates import LabelShares
 from kofn.learners import Learner, Linear, Network, Trees
 
 # Of the machine, not of the model.
@@ -26,6 +27,7 @@ BAG_MEANS = "bag_means."  # what the names of its tensors begin with
 WIDEST = 2**24  # bytes of all classes, so that a file cannot ask for memory that it does not fill
 
 
+FINGERPRINT = {"rows": int, "whole": str, "lowest": {"bags": [int], "rows": [int]}}
 SHAPES: dict[str, Any] = {  # of facts that nothing below would check
     "learner": {"parameters": dict, "state": dict},
     "members": [dict],
@@ -33,7 +35,8 @@ SHAPES: dict[str, Any] = {  # of facts that nothing below would check
     "best_step": (int, NoneType),
     "validation_loss": NUMBER_OR_NONE,
     "baselines": {...: NUMBER},
-    "fingerprint": {"rows": int, "whole": str, "lowest": {"bags": [int], "rows": [int]}},
+    "label_shares": (list, NoneType),
+    "fingerprint": (dict, NoneType),
     "held_out_scores": [str],
     "bag_means": (dict, NoneType),
     "mixture": NUMBER_OR_NONE,
@@ -68,6 +71,7 @@ def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) 
         "instance_shape": to_json(estimator.instance_shape_),
         "seed": estimator.seed_,
         "rate": to_json(estimator.rate_),
+        "label_shares": None if estimator.label_shares_ is None else estimator.label_shares_.to_facts(),
         "loss": getattr(estimator, "loss_", None),
         "history": estimator.history_,
         "best_step": estimator.best_step_,
@@ -76,7 +80,7 @@ def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) 
         "held_out": to_json(estimator.held_out_),
         "held_out_scores": list(held_out),
         "bag_means": bag_means,
-        "fingerprint": estimator.fingerprint_.to_facts(),
+        "fingerprint": None if estimator.fingerprint_ is None else estimator.fingerprint_.to_facts(),
         "mixture": getattr(estimator, "mixture_", None),
         "mixture_interval": to_json(getattr(estimator, "mixture_interval_", None)),
         "bag_effect": [estimator.bag_effect_, getattr(estimator, "bag_effect_error_", None)],
@@ -144,6 +148,8 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     estimator.columns_ = None if facts["columns"] is None else Columns.from_facts(facts["columns"])
     estimator.instance_shape_, estimator.seed_ = tuple(facts["instance_shape"]), facts["seed"]
     estimator.rate_ = rate if rate.ndim else float(rate)
+    require_shape("label_shares", facts["label_shares"] or [], [[NUMBER]])
+    estimator.label_shares_ = None if facts["label_shares"] is None else LabelShares.from_facts(facts["label_shares"])
     estimator.history_, estimator.best_step_ = facts["history"], facts["best_step"]
     estimator.validation_loss_, estimator.baselines_ = facts["validation_loss"], facts["baselines"]
     estimator.n_features_in_ = facts["n_features_in"]
@@ -163,11 +169,14 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     estimator.bag_means_ = None
     if means is not None:
         estimator.bag_means_ = BagMeans.from_model(means, _beginning(model.tensors, BAG_MEANS), rate.shape)
-    estimator.fingerprint_ = Fingerprint.from_facts(facts["fingerprint"])
-    lengths = estimator.fingerprint_.rows, len(estimator.held_out_)
+    fingerprint = facts["fingerprint"]
+    if fingerprint is not None:
+        require_shape("fingerprint", fingerprint, FINGERPRINT)
+    estimator.fingerprint_ = None if fingerprint is None else Fingerprint.from_facts(fingerprint)
+    lengths = None if fingerprint is None else estimator.fingerprint_.rows, len(estimator.held_out_)
     for name, length in zip(HELD_OUT, lengths, strict=True):
         scores = model.tensors[name] if name in facts["held_out_scores"] else None
-        if scores is not None and scores.shape != (length, *rate.shape):
+        if scores is not None and scores.shape != (len(scores) if length is None else length, *rate.shape):
             raise ValueError(f"the model must have {length} of its {name}; it has {tuple(scores.shape)}.")
         setattr(estimator, name, None if scores is None else scores.double().numpy())
     return estimator

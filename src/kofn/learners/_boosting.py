@@ -76,6 +76,10 @@ class Boosting:
         """Each part of the bags, to be boosted and to be judged on the others."""
         return [FoldOfTrees(self, split) for split in splits]
 
+    def be_quiet(self) -> None:
+        """Let LightGBM print nothing in this thread: it keeps its verbosity for each, and learns it from parameters."""
+        self.lightgbm.Dataset(np.zeros((1, 1)), params=self.params).construct()
+
     def tell_curve(self, curve: Sequence[float], rounds: int) -> None:
         """Report the held-out losses of the folds so far, of so many rounds at most."""
         if self.progress is not None:

@@ -193,7 +193,7 @@ class Features:
         return torch.cat([found, of_categories[:-1]])
 
     def _blocks(self, rows: Tensor) -> tuple[Tensor, ...]:
-        return rows.split(max(BLOCK // max(self.numbers.shape[1], 1), 1))
+        return torch.split(rows, max(BLOCK // max(self.numbers.shape[1], 1), 1))
 
 
 def _ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -49,6 +49,7 @@ def held_out_curve(
     *,
     at_once: int = 1,
     threads: int = 1,
+    in_each_thread: Callable[[], None] = lambda: None,
     progress: Callable[[list[float]], None] | None = None,
 ) -> list[float]:
     """Let folds make steps until the mean curve of their criteria is over, and return that curve.
@@ -59,10 +60,11 @@ def held_out_curve(
         over: whether a curve says that no later step will be chosen.
         at_once: number of steps that a fold makes before the others are waited for. The curve does not depend on it.
         threads: number of folds that advance at the same time.
+        in_each_thread: called in each of these threads before a fold is.
         progress: called with the curve so far.
     """
     curve: list[float] = []
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(threads, initializer=in_each_thread) as pool:
         while len(curve) < steps and not over(curve):
             more = min(at_once, steps - len(curve))
             try:

@@ -129,6 +129,7 @@ class Trees(Learner):
             partial(is_over, patience=self.patience),
             at_once=AT_ONCE,
             threads=self._threads() if problem.instances.size < SMALL and self.cluster is None else 1,
+            in_each_thread=boosting.be_quiet,
             progress=partial(boosting.tell_curve, rounds=self.max_rounds),
         )
         best = int(np.argmin(curve))

@@ -15,10 +15,10 @@ from sklearn.base import clone
 from kofn import _require
 from kofn.estimators import FitWarning, LLPClassifier, PUClassifier
 from kofn.estimators._bag_effects import with_bag_effect
-from kofn.estimators._baselines import fit_baselines, judge_with_bag_effects
+from kofn.estimators._baselines import Baselines, judge_with_bag_effects
 from kofn.estimators._measures import measure, scores_of
 from kofn.learners import CountObjective, Problem, Progress, PUProblem
-from kofn.learners._splits import Split, folds
+from kofn.learners._splits import Split, folds_of
 from kofn.tables._training_table import Estimator, TrainingTable, read_training_table
 
 Fold = dict[str, dict[str, float]]  # measures by name, of each method
@@ -86,7 +86,9 @@ def cross_validate_table(
         fold: Fold = {name: {"loss": loss} for name, loss in _baselines(first, problem, split).items()}
         for name, estimator in estimators.items():
             told = _telling(progress, f"fold {number + 1} of {n_folds}, {name}: ")
-            fold[name] = _judge(_with_label(estimator, table).set_params(progress=told), table, problem, split)
+            fold[name] = _judge(
+                _with_label(estimator, table).set_params(progress=told, diagnostics=False), table, problem, split
+            )
         found.append(fold)
         on_fold(number, fold)
     return {
@@ -127,14 +129,14 @@ def _splits(problem: Problem, n_folds: int, seed: int) -> list[Split]:
             f"each label must be that of at least {needed} {kind}s, so that it is in what is learned from and in what "
             f"is held out; one is that of {fewest}. Take fewer folds (`n_folds`), or more data."
         )
-    return folds(problem.strata, n_folds, seed)
+    return folds_of(problem, n_folds, seed)
 
 
 def _baselines(estimator: Estimator, problem: Problem, split: Split) -> dict[str, float]:
     """Losses of both; if models learn the effect of bags, so do these."""
     if getattr(estimator, "bag_effect", None) == "fit":
         return judge_with_bag_effects(problem, split)
-    return fit_baselines(problem, [split], to_all=False).losses
+    return Baselines.fit(problem, [split], to_all=False).losses(problem)
 
 
 def _judge(estimator: Any, table: TrainingTable, problem: Problem, split: Split) -> dict[str, float]:
