@@ -68,7 +68,8 @@ def test_the_number_of_rounds_is_the_best_of_the_mean_curve() -> None:
     assert fitted.best == int(np.argmin(curve))
     assert fitted.validation_loss == pytest.approx(min(curve))
     assert len(curve) == fitted.best + 1 + 20  # and then patience was over
-    assert fitted.booster.num_trees() == fitted.best + 1  # type: ignore[attr-defined]  # LightGBM has no types
+    assert fitted.booster is not None
+    assert fitted.booster.num_trees() == fitted.best + 1
     assert [("train_loss" in entry) for entry in fitted.history] == [n <= fitted.best for n in range(len(curve))]
 
 

@@ -80,7 +80,7 @@ class BagMeans:
         x, y = features.rows(units), problem.proportions[units].double().numpy()
         kind = _kind(problem)
         if kind == "share":
-            if len(x) < 2:  # nothing is left to choose a penalty on
+            if len(y) < 2:  # nothing is left to choose a penalty on
                 return None
             from sklearn.linear_model import RidgeCV
 

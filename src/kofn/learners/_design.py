@@ -101,6 +101,12 @@ class Design:
             first += number
         return Features(torch.from_numpy(dense), torch.from_numpy(places), self.width)
 
+    def by_places(self, instances: Floats) -> Floats:
+        """Numbers, and the places of categories beside them, (n, dense_width + k) float32: rows of a `TableLinear`."""
+        rows = self.features(instances)
+        found: Floats = torch.cat([rows.numbers, rows.places.float()], 1).numpy()
+        return found
+
     def __call__(self, instances: Floats) -> Floats:
         """Numbers (n, width) float32 of the columns of a table."""
         dense: Floats = self.features(instances).dense().numpy()

@@ -1,4 +1,4 @@
-"""Features of a table that is larger than memory, made of its rows when a batch asks for them."""
+"""Features of a table that are larger than memory, made of its rows when a batch asks for them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class MappedFeatures:
     Args:
         instances: (n, columns) in a file.
         design: from columns to features; None takes columns as they are.
+        by_places: whether categories are their places (`Design.by_places`).
 
     Attributes:
         shape: of all features.
@@ -32,9 +33,10 @@ class MappedFeatures:
                 [-1.]])
     """
 
-    def __init__(self, instances: NDArray[np.float32], design: Design | None) -> None:
-        self._instances, self._design = instances, design
-        self.shape = instances.shape if design is None else (len(instances), design.width)
+    def __init__(self, instances: NDArray[np.float32], design: Design | None, *, by_places: bool = False) -> None:
+        self._instances = instances
+        self._make = None if design is None else design.by_places if by_places else design
+        self.shape = (len(instances), *(instances if self._make is None else self._make(instances[:1])).shape[1:])
         self.device = torch.device("cpu")
         self._read = 0
         release()
@@ -49,4 +51,4 @@ class MappedFeatures:
         if self._read > BLOCK:
             release(self._instances)
             self._read = 0
-        return torch.from_numpy(some.copy() if self._design is None else self._design(some))
+        return torch.from_numpy(some.copy() if self._make is None else self._make(some))

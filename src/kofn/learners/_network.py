@@ -32,12 +32,13 @@ from kofn.learners._instance_network import (
 from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress
 from kofn.learners._loop import CHUNK, Loop
 from kofn.learners._mapped_features import MappedFeatures
-from kofn.learners._perceptron import ends_in_bias, ends_in_logit, start_at_rate
+from kofn.learners._perceptron import TableLinear, ends_in_bias, ends_in_logit, start_at_rate
 from kofn.learners._problem import Problem
 from kofn.learners._random_stream import RandomStream
 from kofn.learners._schedules import SCHEDULES
 from kofn.learners._splits import Split, a_split_of
 
+WIDE = 512  # features of a table beyond which they are not all made at once
 LARGEST_FACTOR = 1e6  # of a learning rate or a penalty, whose products float32 must hold
 
 
@@ -142,15 +143,17 @@ class Network(Learner):
         split = next(iter(self.splits(problem, seed)), None)
         train = problem if split is None else problem.take(split[0])
         design = self._design(train)
-        features = _features(problem.instances, design)
-        shape, outputs = tuple(features.shape[1:]), problem.outputs
+        embeds = self._embeds(design)
+        features = _features(problem.instances, design, embeds=embeds)
+        shape = tuple(features.shape[1:]) if design is None else (design.width,)
+        outputs = problem.outputs
         loop = Loop(self, features, train, None if split is None else problem.take(split[1]), seed)
         stream = RandomStream(torch.device("cpu"))
         stream.seed(seed, 3)
         with stream.lent():
             if self.module == "mlp":
                 require_memory(prod(shape), self.hidden)
-            network = self._new(shape, outputs, problem.pooling)
+            network = self._new(shape, outputs, problem.pooling, design if embeds else None)
             require_scores(network, features[:2], outputs)
             self._set_start(network, problem)
         trained, history, best = loop.run(network, progress)
@@ -168,20 +171,20 @@ class Network(Learner):
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedNetwork:
         require_widths(self.hidden)
         shape, outputs, pooling = tuple(facts["shape"]), tuple(facts["outputs"]), facts["pooling"]
+        design = None if facts["design"] is None else Design.from_model(facts["design"], tensors)
+        if design is not None and (design.width,) != shape:
+            raise ValueError(f"the model's columns must be those of its network, {shape}; they make {design.width}.")
         stream = RandomStream(torch.device("cpu"))
         stream.seed(0)
         # Fresh weights are replaced at once. Networks of ours are made without any, so that a file cannot ask for
         # memory that it does not fill; code of the user's may need real ones.
         with stream.lent(), torch.device("meta") if isinstance(self.module, str) else nullcontext():
-            network = self._new(shape, outputs, pooling)
+            network = self._new(shape, outputs, pooling, design if self._embeds(design) else None)
         weights = {name.removeprefix("network."): t for name, t in tensors.items() if name.startswith("network.")}
         try:
             network.load_state_dict(weights, assign=True)  # in the precision that was saved
         except RuntimeError as error:
             raise ValueError(f"`module` must be the network that the model was trained with; {error}") from None
-        design = None if facts["design"] is None else Design.from_model(facts["design"], tensors)
-        if design is not None and (design.width,) != shape:
-            raise ValueError(f"the model's columns must be those of its network, {shape}; they make {design.width}.")
         return FittedNetwork(network.eval(), design, shape, outputs, pooling)
 
     def settled(self, fitted: Fitted, problem: Problem) -> Network:
@@ -192,8 +195,19 @@ class Network(Learner):
         learner.checkpoint, learner.callback = None, None  # of the fit to all bags
         return learner
 
-    def _new(self, shape: tuple[int, ...], outputs: tuple[int, ...], pooling: str | None) -> nn.Module:
+    def _embeds(self, design: Design | None) -> bool:
+        """Whether the first layer reads the places of categories; of few it reads a column of 0 and 1 for each."""
+        wide = design is not None and design.width - design.dense_width > WIDE
+        return wide and self.module == "mlp" and len(self.hidden) > 0
+
+    def _new(
+        self, shape: tuple[int, ...], outputs: tuple[int, ...], pooling: str | None, embedded: Design | None
+    ) -> nn.Module:
         network = make_network(self.module, shape, hidden=self.hidden, dropout=self.dropout, outputs=outputs)
+        if embedded is not None:
+            dense = embedded.dense_width
+            first = TableLinear(dense, embedded.width - dense, int(self.hidden[0]))
+            network = nn.Sequential(first, *list(network.children())[1:])
         if pooling is not None:
             return with_attention(network, gated=pooling == "gated-attention")
         if isinstance(network, AttentionMIL):
@@ -249,11 +263,15 @@ class Network(Learner):
             raise ValueError(f"`start` must be 'rate', None, or a probability above 0 and below 1; got {self.start!r}.")
 
 
-def _features(instances: Instances, design: Design | None) -> Tensor | MappedFeatures:
-    """What a design makes of all instances: in memory, or of a table in a file when it is asked for."""
-    if instances.ndim == 2 and mapping_of(instances) is not None:
-        return MappedFeatures(instances, design)
-    return torch.from_numpy(instances if design is None else design(instances))
+def _features(instances: Instances, design: Design | None, *, embeds: bool) -> Tensor | MappedFeatures:
+    """What a design makes of all instances: in memory, or when it is asked for, of a table in a file or a wide one."""
+    if instances.ndim == 2:
+        wide = design is not None and design.width > WIDE and not embeds
+        if mapping_of(instances) is not None or wide:
+            return MappedFeatures(instances, design, by_places=embeds)
+    if design is None:
+        return torch.from_numpy(instances)
+    return torch.from_numpy(design.by_places(instances) if embeds else design(instances))
 
 
 @dataclass(eq=False)
@@ -280,7 +298,11 @@ class FittedNetwork(Fitted):
         return self._score(instances[bags.index.numpy()], bags.offsets)
 
     def _score(self, instances: Instances, offsets: Tensor | None = None) -> Logits:
-        x = torch.from_numpy(instances if self.design is None else self.design(instances))
+        if self.design is None:
+            x = torch.from_numpy(instances)
+        else:
+            embeds = any(isinstance(part, TableLinear) for part in self.network.modules())
+            x = torch.from_numpy(self.design.by_places(instances) if embeds else self.design(instances))
         with torch.no_grad():
             logits: Logits = network_logits(self.network.eval(), x, self.outputs, offsets).double().numpy()
         return logits

@@ -32,6 +32,42 @@ class Logit(nn.Linear):
         return logits.squeeze(-1) if self.classes is None else logits
 
 
+class TableLinear(nn.Module):
+    """A linear layer of the rows of a table with many categories, each of which has a vector of weights (an embedding).
+
+    It is an `nn.Linear` of numbers beside a column of 0 and 1 for each category, without these columns: (..., numbers +
+    k) to (..., outputs), where the last k inputs of a row are the places of its k categories, `categories` for none.
+
+    Args:
+        numbers: of columns that are numbers.
+        categories: of all columns of categories together.
+        outputs: of the layer.
+
+    Examples:
+        >>> import torch
+        >>> from kofn.learners._perceptron import TableLinear
+        >>> layer = TableLinear(1, 3, 2)
+        >>> rows = torch.tensor([[0.5, 2.0], [0.5, 3.0]])  # the third category, and none
+        >>> bool(torch.allclose(layer(rows)[0] - layer(rows)[1], layer.embedding[2]))
+        True
+    """
+
+    def __init__(self, numbers: int, categories: int, outputs: int) -> None:
+        super().__init__()
+        self.numbers, self.categories = numbers, categories
+        of_all = nn.Linear(numbers + categories, outputs)  # so that weights begin as those of such a layer
+        self.weight = nn.Parameter(of_all.weight[:, :numbers].detach().clone())
+        self.embedding = nn.Parameter(of_all.weight[:, numbers:].detach().T.clone())
+        self.bias = nn.Parameter(of_all.bias.detach().clone())
+
+    def forward(self, rows: Tensor) -> Tensor:
+        of_numbers = nn.functional.linear(rows[..., : self.numbers], self.weight, self.bias)
+        table = torch.cat([self.embedding, self.embedding.new_zeros(1, self.embedding.shape[1])])
+        places = rows[..., self.numbers :].long()
+        of_categories = nn.functional.embedding_bag(places.flatten(end_dim=-2), table, mode="sum")
+        return of_numbers + of_categories.reshape(of_numbers.shape)
+
+
 def mlp(inputs: int, hidden: Sequence[int] = (), *, dropout: float = 0.0, classes: int | None = None) -> nn.Sequential:
     """A multi-layer perceptron with one logit: for each hidden width a linear layer, a ReLU and dropout.
 
