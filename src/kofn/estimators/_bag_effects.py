@@ -17,6 +17,8 @@ from kofn.metrics import count_calibration
 from kofn.targets import Exactly
 
 LEVEL = 0.9  # of the intervals that are checked
+FITS = 8  # at most, until a learner and the effect agree
+NEAR = 0.02  # standard errors, within which they do
 LEAST, MOST = 1e-3, 20.0  # standard deviations that are looked at
 # Twice the gain in log-likelihood at which an effect is believed: of bags without one it is 0 in half of all cases and
 # otherwise a chi-square variable of one degree of freedom, which is above this in 10 % of them.
@@ -57,19 +59,29 @@ def fit_with_bag_effect(
 ) -> tuple[Problem, Fitted, BagEffect]:
     """Fit a learner and the bag effect together.
 
-    The effect is estimated from a fit without one, the learner is fitted again with that effect, and the effect is
-    estimated from this fit.
+    Of a fit with the effect sigma, the effect g(sigma) is estimated; together they are at their best where g(sigma) =
+    sigma. The first fit has no effect, the second has what is estimated from it, and from then on the secant through
+    the last two gaps g(sigma) - sigma says where to go, until what is left of the gap is nothing beside the standard
+    error of the estimate.
 
     Returns:
         The problem that the learner was fitted to at last, what it became, and the estimate.
     """
-    fitted = learner.fit(problem, seed=seed, progress=progress)
-    found = estimate_bag_effect(problem, fitted)
-    if found.sigma:
-        problem = with_bag_effect(problem, found.sigma)
-        fitted = learner.fit(problem, seed=seed, progress=progress)
-        found = estimate_bag_effect(problem, fitted)
-    return problem, fitted, found
+    sigma, last = 0.0, None
+    for _ in range(FITS):
+        part = with_bag_effect(problem, sigma)
+        fitted = learner.fit(part, seed=seed, progress=progress)
+        found = estimate_bag_effect(part, fitted)
+        gap = found.sigma - sigma
+        if found.sigma == 0 or abs(gap) <= NEAR * found.error:
+            break
+        following = found.sigma
+        if last is not None and last[0] > 0 and gap != last[1]:
+            secant = sigma - gap * (sigma - last[0]) / (gap - last[1])
+            if 0 < secant < 2 * max(sigma, found.sigma):
+                following = secant
+        last, sigma = (sigma, gap), following
+    return part, fitted, found
 
 
 def estimate_bag_effect(problem: Problem, fitted: Fitted) -> BagEffect:

@@ -53,8 +53,8 @@ class LLPClassifier(CountClassifier):
         noise: distribution of the noise that was added to the counts: "laplace:SCALE", "normal:SD",
             "discrete-laplace:SCALE", or any noise that `kofn.Noisy` takes. With it, `y` may be any number.
         bag_effect: standard deviation of a normal shift that the logits of a bag have in common, so that bags differ by
-            more than their instances explain, as voters of one ballot box do; "fit" estimates it, at the cost of a
-            second fit. None for independent labels. With loss="count", or of several classes "marginal".
+            more than their instances explain, as voters of one ballot box do; "fit" estimates it, at the cost
+            of some more fits. None for independent labels. With loss="count", or of several classes "marginal".
         bootstrap: number B of further fits, each to as many bags as there are, drawn with replacement, with what the
             fit to all bags chose (rounds, epochs) kept, but with a weaker penalty of `Linear`, for intervals that hold
             the truth. Predictions are then the mean of these B, and `predict_interval` tells their spread. 50 is a

@@ -117,7 +117,8 @@ class Linear(Learner):
             judged = {"splits": splits, **validation(problem, folds, best)}
             down = penalties[: best + 1]
         else:
-            down = [*(penalty for penalty in penalties if penalty > last), last]
+            # A given penalty is gone to in some large steps: a loss of bags is not convex.
+            down = [*(penalty for penalty in penalties[:: 2 * A_DECADE] if penalty > last), last]
         losses = [everything.step(penalty) for penalty in down[:-1]]
         losses.append(everything.step(down[-1], tolerance=FINE))
         everything.warn_if_unfinished()
