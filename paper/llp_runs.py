@@ -37,7 +37,7 @@ def run(cell: Mapping[str, Any], method: str, recipe: Recipe, seed: int) -> Outc
     model.fit(rows.instances[kept], task.proportions[groups[kept]], groups=groups[kept])
     notes = {} if model.best_step_ is None else {"best_epoch": model.best_step_ - 1}  # records count from 0
     if method == "CL-trees":
-        notes = {"rounds": len(model.history_)}
+        notes = {"rounds": model.best_step_ or len(model.history_)}
     return Outcome(
         compute_metrics(test.labels, model.decision_function(test.instances), METRICS) | notes, model.history_
     )

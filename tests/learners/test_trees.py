@@ -172,3 +172,12 @@ def test_threads_of_a_small_table() -> None:
 def test_options_that_are_none(options: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         kofn.Trees(**options).fit(some_bags(), seed=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [("eta", "say `learning_rate` of Trees"), ("n_estimators", "say `rounds`"), ("objective", "follows from the")],
+)
+def test_options_that_would_be_overridden(name: str, cure: str) -> None:
+    with pytest.raises(ValueError, match=rf"`options` must be what nothing else sets; '{name}' .*{cure}"):
+        kofn.Trees(options={name: 1}).fit(whole_numbers(), seed=0)

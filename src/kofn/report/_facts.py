@@ -55,7 +55,8 @@ def model_facts(estimator: Any, task: Task, rows: int, table: BagTable | None) -
         found.append(("Features", f"{estimator.n_features_in_:,}"))
     found.append(("Learner", type(estimator.fitted_learner_).__name__.lower()))
     if estimator.history_:
-        found.append((STEPS.get(step_name(estimator.history_), "Steps"), f"{len(estimator.history_):,}"))
+        steps = f"{estimator.best_step_ or len(estimator.history_):,}"
+        found.append((STEPS.get(step_name(estimator.history_), "Steps"), steps))
     if estimator.bag_effect_:
         found.append(("Bag effect", f"{estimator.bag_effect_:.3g}"))
     if task == "pu":
