@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import kofn
-from kofn.estimators import search
+from kofn.model_selection import search
 
 TASK = bags_task(bags=24)
 X, Y, GROUPS = TASK.X, TASK.y, TASK.groups
@@ -124,7 +124,8 @@ def test_search_checks_groups() -> None:
 def test_without_routing_groups_do_not_arrive_and_that_is_said() -> None:
     grid = GridSearchCV(kofn.LLPClassifier(**quick()), {"learner__lr": [0.1]}, cv=GroupKFold(3), error_score="raise")
     with pytest.raises(
-        ValueError, match=r"without `groups` each row is a bag of its own.*metadata routing, or use kofn\.est"
+        ValueError,
+        match=r"without `groups` each row is a bag of its own.*metadata routing, or use kofn\.model_selection",
     ):
         grid.fit(X, Y, groups=GROUPS)
 
