@@ -130,6 +130,24 @@ def test_without_routing_groups_do_not_arrive_and_that_is_said() -> None:
         grid.fit(X, Y, groups=GROUPS)
 
 
+def test_without_routing_scores_of_rows_are_not_taken_for_scores_of_bags() -> None:
+    """`fit` gets its groups by params, but `score` does not."""
+    cases: list[Any] = [
+        (kofn.LLPClassifier, Y, "must be the class of each row"),
+        (kofn.MILClassifier, SOME, "`groups`"),
+    ]
+    for kind, y, message in cases:
+        with pytest.raises(ValueError, match=message):
+            cross_val_score(
+                kind(**quick()), X, y, groups=GROUPS, params={"groups": GROUPS}, cv=GroupKFold(2), error_score="raise"
+            )
+
+
+def test_without_groups_rows_are_not_trained_on_as_bags() -> None:
+    with pytest.raises(ValueError, match=r"`groups` must name the bag of each row.*metadata routing"):
+        cross_val_score(kofn.MILClassifier(**quick()), X, SOME, groups=GROUPS, cv=GroupKFold(2), error_score="raise")
+
+
 @pytest.mark.usefixtures("routing")
 def test_a_split_that_cuts_bags_is_noticed() -> None:
     y = np.bincount(ODD, TASK.truth[:48]) / np.bincount(ODD)
