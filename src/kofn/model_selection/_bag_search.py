@@ -51,7 +51,9 @@ def search(
     (`bag_scorer`), and a fit or a score that fails is an error.
 
     Fits to folds leave out the diagnostics of a fit, such as its baselines, if the estimator can switch them off
-    (``diagnostics=False``); the fit of the best setting to all data has those that you asked for.
+    (``diagnostics=False``); the fit of the best setting to all data has those that you asked for. A `PUClassifier`
+    without `mixture` and `prior` estimates its mixture in every fit, which takes longer than most fits: give it if you
+    know it.
 
     Args:
         estimator: an `LLPClassifier`, a `MILClassifier` or a `PUClassifier`, or a pipeline that ends in one.
