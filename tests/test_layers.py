@@ -114,7 +114,7 @@ def test_a_new_import_is_a_new_arrow_and_a_circle_cannot_be_drawn() -> None:
 
 def test_files_stay_short() -> None:
     for path in layers.SOURCE.rglob("*.py"):
-        assert len(path.read_text().splitlines()) <= 320, f"{path.name} has grown out of one purpose"
+        assert len(path.read_text().splitlines()) <= 500, f"{path.name} has grown out of one purpose"
 
 
 @pytest.mark.slow

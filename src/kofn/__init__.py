@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         learners,
         losses,
         metrics,
+        model_selection,
         report,
         tables,
         targets,
@@ -79,8 +80,8 @@ _HOME = {
     "one_vs_rest": "classes",
 }
 _MODULES = (
-    "classes", "counts", "datasets", "distributions", "estimators", "learners", "losses", "metrics", "report", "tables",
-    "targets",
+    "classes", "counts", "datasets", "distributions", "estimators", "learners", "losses", "metrics",
+    "model_selection", "report", "tables", "targets",
 )  # fmt: skip
 
 __all__ = [
@@ -121,6 +122,7 @@ __all__ = [
     "losses",
     "metrics",
     "mixture_proportion",
+    "model_selection",
     "one_vs_rest",
     "report",
     "tables",

@@ -136,9 +136,10 @@ def test_mil_posteriors() -> None:
     assert posterior[GROUPS == "a", 1] == pytest.approx(1)  # a bag of one
 
 
-def test_without_groups_posteriors_are_the_labels() -> None:
+def test_posteriors_of_bags_of_one_are_the_labels() -> None:
     assert np.allclose(LLP.posterior_proba(X, COUNTS > 0)[:, 1], COUNTS > 0)
-    assert np.allclose(MIL.posterior_proba(X, (COUNTS > 0).astype(int))[:, 1], COUNTS > 0)
+    alone = MIL.posterior_proba(X, (COUNTS > 0).astype(int), groups=range(len(X)))
+    assert np.allclose(alone[:, 1], COUNTS > 0)
 
 
 def test_scores() -> None:
@@ -154,7 +155,14 @@ def test_scores() -> None:
     assert relabelled(label="interval").score(TASK.X, bounds, groups=TASK.groups) == pytest.approx(likelihood, rel=1e-6)
     right = MIL.predict_bags(TASK.X, TASK.groups) == (TASK.counts > 0)
     assert MIL.score(TASK.X, TASK.any, groups=TASK.groups) == right.mean()
-    assert MIL.score(TASK.X, truth) == (MIL.predict(TASK.X) == truth).mean()
+
+
+def test_without_groups_labels_must_be_classes() -> None:
+    rule = r"`y` must be the class of each row, one of \[0, 1\], where no `groups` are given; got "
+    with pytest.raises(ValueError, match=rule + r"0\.25\. For labels of bags.*kofn\.model_selection\.search"):
+        LLP.score(TASK.X, TASK.y)
+    with pytest.raises(ValueError, match=rule + "2"):
+        relabelled(label="count").score(TASK.X, TASK.repeated(TASK.counts))
 
 
 def test_score_of_spread_proportions() -> None:
@@ -187,9 +195,9 @@ def test_scores_with_weights() -> None:
     right = MIL.predict_bags(TASK.X, TASK.groups) == (TASK.counts > 0)
     score = MIL.score(TASK.X, TASK.any, groups=TASK.groups, sample_weight=rows)
     assert score == pytest.approx(np.average(right, weights=weights))
+    right = LLP.predict(TASK.X) == TASK.truth
+    assert LLP.score(TASK.X, TASK.truth, sample_weight=rows) == pytest.approx(np.average(right, weights=rows))
     for model in (LLP, MIL):
-        right = model.predict(TASK.X) == TASK.truth
-        assert model.score(TASK.X, TASK.truth, sample_weight=rows) == pytest.approx(np.average(right, weights=rows))
         y = TASK.any if model is MIL else TASK.y
         with pytest.raises(ValueError, match="`sample_weight` must be the same on all instances of a bag"):
             model.score(TASK.X, y, groups=TASK.groups, sample_weight=np.arange(len(rows)))

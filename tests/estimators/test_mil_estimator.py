@@ -43,9 +43,26 @@ def test_attention_of_your_own() -> None:
     assert model.network_.pooling.project.out_features == 3
 
 
-def test_without_groups_it_is_ordinary_classification() -> None:
-    by_mil = kofn.MILClassifier(**quick()).fit(TASK.X, TASK.truth)
-    assert by_mil.score(TASK.X, TASK.truth) == (by_mil.predict(TASK.X) == TASK.truth).mean() > 0.9
+def test_rows_that_are_bags_of_their_own_are_ordinary_classification() -> None:
+    rows = range(len(TASK.X))
+    by_mil = kofn.MILClassifier(**quick()).fit(TASK.X, TASK.truth, groups=rows)
+    assert by_mil.score(TASK.X, TASK.truth, groups=rows) == (by_mil.predict(TASK.X) == TASK.truth).mean() > 0.9
+
+
+def test_labels_of_bags_are_never_taken_for_those_of_rows() -> None:
+    model = kofn.MILClassifier(**quick())
+    rule = r"`groups` must name the bag of each row, because `y` has the labels of bags; got None\. Pass "
+    with pytest.raises(
+        ValueError, match=rule + r"fit\(X, y, groups=\.\.\.\).*kofn\.model_selection\.search.*range\(len\(X\)\)"
+    ):
+        model.fit(TASK.X, TASK.any)
+    model.fit(TASK.X, TASK.any, groups=TASK.groups)
+    with pytest.raises(
+        ValueError, match=rule + r"score.*metadata routing.*accuracy_score\(truth, model\.predict\(X\)\)"
+    ):
+        model.score(TASK.X, TASK.truth)
+    with pytest.raises(ValueError, match=rule + "posterior_proba"):
+        model.posterior_proba(TASK.X, TASK.any)
 
 
 @pytest.mark.parametrize("label", [0, 1])

@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 import kofn
 from kofn.estimators import FitWarning
+from kofn.metrics import pu_auc
 
 X, TRUTH, Y = pu_task()
 MIXTURE = float((TRUTH[Y == -1] == 1).mean())
@@ -28,8 +29,26 @@ def test_every_loss_learns(loss: Any) -> None:
 
 def test_count_finds_the_unlabelled_positives() -> None:
     model = kofn.PUClassifier(prior=float((TRUTH == 1).mean()), **learns(**BAGS)).fit(X, Y)
-    assert model.score(X, TRUTH) > 0.9
+    assert (model.predict(X) == TRUTH).mean() > 0.9
     assert (model.predict(X) == Y).mean() < 0.9  # not what it was told, but what it was told about
+
+
+def test_the_score_is_an_auc_that_does_not_depend_on_the_mixture() -> None:
+    """The share of right predictions, labelled or unlabelled, was highest where nothing but the labelled is positive."""
+    ranks = pu_auc(X[Y == 1, 0], X[Y == -1, 0])  # by the column that decides
+    for mixture in (0.05, MIXTURE):
+        model = kofn.PUClassifier(kofn.Linear(l2=1e-3), mixture=mixture, random_state=0).fit(X, Y)
+        assert model.score(X, Y) == pytest.approx(ranks, abs=0.01)
+        assert model.score(X[:, ::-1], Y) < 0.6
+        assert model.score(X, TRUTH) == roc_auc_score(TRUTH, model.decision_function(X))
+
+
+def test_a_score_needs_labelled_and_unlabelled_rows() -> None:
+    model = kofn.PUClassifier(mixture=MIXTURE, **quick()).fit(X, Y)
+    with pytest.raises(ValueError, match=r"labelled positives \(1\) and unlabelled rows \(-1\).*are labelled"):
+        model.score(X[Y == 1], Y[Y == 1])
+    with pytest.raises(ValueError, match=r"`y` must be one of the classes \[-1, 1\]; got 0"):
+        model.score(X, (Y == 1).astype(int))
 
 
 def test_the_prior_gives_the_mixture() -> None:

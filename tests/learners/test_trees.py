@@ -39,7 +39,7 @@ TREES: Any = {"max_rounds": 30, "patience": 5, "row_fraction": 1.0, "column_frac
 
 def test_held_out_scores_are_of_fits_on_the_other_folds() -> None:
     problem = whole_numbers()
-    trees: Any = TREES | {"patience": 30, "options": {"min_data_in_leaf": 9}}  # no fold stops, however many rows it has
+    trees: Any = TREES | {"patience": 30, "min_rows": 9}  # fewer than a twentieth of the rows of any fold
     fitted = kofn.Trees(**trees).fit(problem, seed=0)
     assert fitted.best is not None
     assert fitted.held_out_logits is not None

@@ -5,7 +5,6 @@ from typing import Any
 
 from kofn.estimators import _saving
 from kofn.estimators._fit_warning import FitWarning
-from kofn.estimators._grid_search import search
 from kofn.estimators._llp_classifier import LLPClassifier
 from kofn.estimators._mil_classifier import MILClassifier
 from kofn.estimators._mixture import MixtureEstimate, estimate_mixture
@@ -19,7 +18,6 @@ __all__ = [
     "PUClassifier",
     "estimate_mixture",
     "load",
-    "search",
 ]
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
@@ -82,10 +81,6 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         scores = self.decision_function(X)
         found: Array = self.classes_[scores.argmax(1) if scores.ndim == 2 else (scores > 0).astype(np.int64)]
         return found
-
-    def score(self, X: Any, y: Any, *, sample_weight: Any = None) -> float:
-        """Share of instances whose true class is predicted, by weight if there are weights, (n,)."""
-        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
     def predict_bag_proba(self, X: Any, groups: Any, copies: Any = None) -> NDArray[np.float64]:
         """The exact distribution of each bag's number of positives, or of its number of instances of each class.

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score
 from torch import Tensor, nn
 
 from kofn import _require
@@ -19,7 +20,7 @@ from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._ensemble import mixed_losses
 from kofn.estimators._posteriors import member_posteriors
 from kofn.estimators._rates import best_rate, count_rates
-from kofn.estimators._row_labels import Array, bag_weights, bags_of, rows_of, together
+from kofn.estimators._row_labels import Array, bag_weights, bags_of, require_classes, rows_of, together
 from kofn.estimators._statements import class_statement, count_statement
 from kofn.learners import (
     ContaminationObjective,
@@ -267,12 +268,17 @@ class LLPClassifier(CountClassifier):
 
         For intervals and noisy counts always the latter. For several classes log P is that of the joint or the marginal
         counts, as in training. Weights, (n,), are repeated on the rows of a bag, as labels are.
+
+        Raises:
+            ValueError: without groups, a label that is not a class of the estimator, such as a proportion; and as in
+                `fit`.
         """
         rows = len(X)
         if groups is None and copies is None and self.label != "interval" and self.noise is None:
             labels = self._labels(y, rows)
-            truth = self.classes_[labels.values.argmax(1)] if isinstance(labels, ClassTable) else y
-            return super().score(X, truth, sample_weight=sample_weight)
+            truth = self.classes_[labels.values.argmax(1)] if isinstance(labels, ClassTable) else labels
+            require_classes(truth, self.classes_)
+            return float(accuracy_score(truth, self.predict(X), sample_weight=sample_weight))
         logits, bags = self._bag_logits(X, groups, copies)
         _, stated, objective, _ = self._statement(self._labels(y, rows), bags, self.classes_)
         losses = mixed_losses(torch.stack([objective(member, stated, bags.offsets) for member in logits])).numpy()

@@ -23,6 +23,7 @@ from kofn.estimators._row_labels import (
     bag_weights,
     bags_of,
     known_classes,
+    require_bags,
     rows_of,
     together,
     two_classes,
@@ -114,8 +115,8 @@ class MILClassifier(CountClassifier):
             X: as in `LLPClassifier.fit`.
             y: (n,) the label of each row's bag, one of two classes, the same on all rows of a bag; the larger one, of
                 words the one that comes later in the alphabet, says that at least one instance is positive.
-            groups: (n,) the bag of each row, any hashable; None makes each row its own bag, and this ordinary
-                classification.
+            groups: (n,) the bag of each row, any hashable. They are required, and None is the default only because
+                scikit-learn asks for it: rows whose label is that of a bag would otherwise pass for bags of one.
             bag_weight: (n,) weight of the loss of each row's bag, the same on all rows of a bag; by default 1.
             fold_by: as in `LLPClassifier.fit`, such as the patient of each slide.
 
@@ -123,11 +124,12 @@ class MILClassifier(CountClassifier):
             The estimator itself.
 
         Raises:
-            ValueError: a group with two different labels; more than two classes.
+            ValueError: no groups; a group with two different labels; more than two classes.
 
         Warns:
             FitWarning: words as classes of bags; as in `LLPClassifier`.
         """
+        require_bags(groups, method="fit")
         return self._fit(*self._problem(X, y, groups, bag_weight, fold_by), self._seed())
 
     def _problem(
@@ -138,8 +140,7 @@ class MILClassifier(CountClassifier):
         instances, labels = self._check_training(X, y)
         classes, positive = two_classes(labels)
         bags = bags_of(groups, len(instances))
-        if groups is not None:  # without, one class is as good as the other
-            warn_of_words(classes, "bags with at least one positive", "bags without any", stacklevel=3)
+        warn_of_words(classes, "bags with at least one positive", "bags without any", stacklevel=3)
         bag_labels = bags.common(positive, name="y")
         weight = bag_weights(bag_weight, bags, len(instances), name="bag_weight")
         times = torch.ones(len(bags), dtype=torch.float64) if weight is None else weight
@@ -205,6 +206,7 @@ class MILClassifier(CountClassifier):
         Returns:
             (n, 2).
         """
+        require_bags(groups, method="posterior_proba")
         logits, bags = self._bag_logits(X, groups, copies)
         positive = torch.from_numpy(self.predict_proba(X)[:, 1])
         positive[bags.index] = self._bag_posteriors(logits, y, bags, len(positive))
@@ -220,12 +222,21 @@ class MILClassifier(CountClassifier):
         return mixed_posteriors(each, losses, bags)
 
     def score(self, X: Any, y: Any, groups: Any = None, *, sample_weight: Any = None) -> float:
-        """Accuracy: of bags with groups, of instances without.
+        """The accuracy of bags: the share of them whose class is predicted.
 
-        Weights, (n,), are repeated on the rows of a bag, as labels are.
+        Predictions of instances are never compared with labels of bags. If you know the class of each instance, their
+        accuracy is ``sklearn.metrics.accuracy_score(truth, model.predict(X))``.
+
+        Args:
+            X: (n, ...) instances.
+            y: (n,) labels as for `fit`.
+            groups: (n,) as for `fit`, required.
+            sample_weight: (n,) the weight of each row's bag, the same on all rows of a bag.
+
+        Raises:
+            ValueError: no groups; labels that are not classes of the estimator, or that differ within a bag.
         """
-        if groups is None:
-            return super().score(X, y, sample_weight=sample_weight)
+        require_bags(groups, method="score")
         predicted = self.predict_bags(X, groups)
         bags = bags_of(groups, len(X))
         truth = self.classes_[self._bag_labels(y, bags, len(X)).numpy()]

@@ -17,7 +17,15 @@ from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._fit_warning import FitWarning
 from kofn.estimators._label_scores import label_scores
 from kofn.estimators._mixture import FEWEST, estimate_mixture
-from kofn.estimators._row_labels import Array, bags_of, together, two_classes, warn_of_words
+from kofn.estimators._row_labels import (
+    Array,
+    bags_of,
+    known_classes,
+    rows_of,
+    together,
+    two_classes,
+    warn_of_words,
+)
 from kofn.estimators._sensitivity import mixture_sensitivity
 from kofn.learners import (
     ByLabelAccuracy,
@@ -32,6 +40,7 @@ from kofn.learners import (
 from kofn.learners._objectives import PULossName, Ranking
 from kofn.losses import mixture_proportion
 from kofn.losses._pu import Surrogate
+from kofn.metrics import pu_auc
 
 Stopping = Literal["loss", "predicted-share", "label-accuracy"]
 TOO_WIDE = 0.5  # an interval of the mixture that is warned of
@@ -164,6 +173,39 @@ class PUClassifier(CountClassifier):
         self.mixture_, self.mixture_interval_ = mixture, interval
         return self
 
+    def score(self, X: Any, y: Any) -> float:
+        """The AUC of labelled positives against unlabelled rows (`kofn.metrics.pu_auc`).
+
+            AUC_PU = P(score of a labelled positive > score of an unlabelled row),   ties count half
+
+        A better ranking raises it. It depends on the order of the scores alone, so it cannot choose a mixture or a
+        prior: leave these out to estimate them, or see `kofn.estimate_mixture`. Unlabelled positives hold it down: with
+        a fraction `mixture` of them it is at most 1 - mixture / 2.
+
+        Args:
+            X: (n, ...) instances, of which the labelled ones should not have been trained on.
+            y: (n,) labels as for `fit`; or, for an AUC of positives against negatives, the true classes.
+
+        Raises:
+            ValueError: one class only; labels that are not classes of the estimator.
+
+        Examples:
+            >>> import numpy as np, kofn
+            >>> rng = np.random.default_rng(0)
+            >>> X = rng.normal(size=(1000, 2))
+            >>> y = np.where((X[:, 0] > 0) & (rng.random(1000) < 0.5), 1, -1)
+            >>> scores = [
+            ...     kofn.PUClassifier(kofn.Linear(l2=0.01), mixture=mixture, random_state=0).fit(X, y).score(X, y)
+            ...     for mixture in (0.05, 0.33)
+            ... ]
+            >>> [round(score, 2) for score in scores]
+            [0.83, 0.83]
+        """
+        scores = self.decision_function(X)
+        labeled = known_classes(rows_of(y, len(scores)), self.classes_) == 1
+        require_both_kinds(labeled, self.classes_)
+        return pu_auc(scores[labeled], scores[~labeled])
+
     def sensitivity(self, X: Any, y: Any, *, mixtures: Sequence[float] | None = None) -> list[dict[str, float]]:
         """What would be found if the mixture were another: fits to the same data that differ in nothing else.
 
@@ -209,12 +251,8 @@ class PUClassifier(CountClassifier):
         instances, labels = self._check_training(X, y)
         classes, kind = two_classes(labels)
         warn_of_words(classes, "labelled positives", "unlabelled", stacklevel=3)
+        require_both_kinds(kind == 1, np.array([-1, 1]))
         labeled = torch.from_numpy(kind == 1)
-        if bool(labeled.all()) or not bool(labeled.any()):
-            raise ValueError(
-                f"`y` must have two classes, labelled positives (1) and unlabelled rows (-1); there is only one class: "
-                f"all of the {len(labeled)} rows are {'labelled' if labeled.all() else 'unlabelled'}."
-            )
         interval = None
         if self.prior is None and self.mixture is None:
             mixture, interval = self._estimate(instances, labeled, seed)
@@ -300,3 +338,13 @@ class PUClassifier(CountClassifier):
                 f"{prior:g}, and {labeled_fraction:g} of the rows are labelled. Of the unlabelled alone: mixture=..."
             )
         return mixture_proportion(prior, labeled_fraction)
+
+
+def require_both_kinds(labeled: NDArray[np.bool_], classes: Array) -> None:
+    """Require labelled positives and unlabelled rows, some of each."""
+    if labeled.all() or not labeled.any():
+        unlabelled, positive = classes.tolist()
+        raise ValueError(
+            f"`y` must have two classes, labelled positives ({positive}) and unlabelled rows ({unlabelled}); there is "
+            f"only one class: all of the {len(labeled)} rows are {'labelled' if labeled.all() else 'unlabelled'}."
+        )

@@ -46,11 +46,40 @@ def whole_truth(truth: Array | None) -> Array | None:
     return None if truth is None or bool((truth < 0).any()) else truth
 
 
+def an_unknown_class(y: Array, classes: Array) -> Any:
+    """The first label, in their order, that is not one of the classes; None if all are."""
+    return next((label for label in np.unique(y).tolist() if label not in classes.tolist()), None)
+
+
+def require_classes(y: Array, classes: Array) -> None:
+    """Require the class of each row, where there are no groups and so no labels of bags."""
+    if (unknown := an_unknown_class(y, classes)) is not None:
+        raise ValueError(
+            f"`y` must be the class of each row, one of {classes.tolist()}, where no `groups` are given; got "
+            f"{unknown!r}. For labels of bags pass score(X, y, groups=...); in cross-validation or a search enable "
+            f"scikit-learn's metadata routing, or use kofn.model_selection.search."
+        )
+
+
+def require_bags(groups: Any, *, method: str) -> None:
+    """Require groups where labels are those of bags, and rows have none of their own."""
+    if groups is None:
+        raise ValueError(
+            f"`groups` must name the bag of each row, because `y` has the labels of bags; got None. Pass {method}(X, "
+            f"y, groups=...); in a pipeline, in cross-validation or in a search enable scikit-learn's metadata routing "
+            f"(sklearn.set_config(enable_metadata_routing=True)), or use kofn.model_selection.search. "
+            + (
+                "The accuracy of rows is sklearn.metrics.accuracy_score(truth, model.predict(X))."
+                if method == "score"
+                else "If each row has a label of its own, each is a bag: groups=range(len(X))."
+            )
+        )
+
+
 def known_classes(y: Array, classes: Array) -> NDArray[np.int64]:
     """0 or 1 for each row, from labels of the two classes that were trained with."""
-    unknown = [label for label in np.unique(y).tolist() if label not in classes.tolist()]
-    if unknown:
-        raise ValueError(f"`y` must be one of the classes {classes.tolist()}; got {unknown[0]!r}.")
+    if (unknown := an_unknown_class(y, classes)) is not None:
+        raise ValueError(f"`y` must be one of the classes {classes.tolist()}; got {unknown!r}.")
     row: NDArray[np.int64] = (y == classes[1]).astype(np.int64)
     return row
 
@@ -137,7 +166,7 @@ def require_groups(proportions: NDArray[np.float64]) -> None:
         raise ValueError(
             f"`y` has the proportion {proportions[between][0]:g}, but without `groups` each row is a bag of its own, "
             f"positive or not. Pass fit(X, y, groups=...); in a pipeline or a search, enable scikit-learn's metadata "
-            f"routing, or use kofn.estimators.search."
+            f"routing, or use kofn.model_selection.search."
         )
 
 

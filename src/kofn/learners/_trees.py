@@ -29,50 +29,20 @@ SMALL = 1_000_000  # values in a table that one thread is done with sooner than 
 
 
 # What LightGBM calls, by all its names, what `Trees` has a parameter of its own for, or takes from the problem.
-OWN_PARAMETERS: Mapping[str, list[str]] = {
-    "rounds": [
-        "num_iterations",
-        "num_iteration",
-        "n_iter",
-        "num_tree",
-        "num_trees",
-        "num_round",
-        "num_rounds",
-        "nrounds",
-        "num_boost_round",
-        "n_estimators",
-        "max_iter",
-    ],
-    "patience": ["early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change"],
-    "learning_rate": ["learning_rate", "shrinkage_rate", "eta"],
-    "leaves": ["num_leaves", "num_leaf", "max_leaves", "max_leaf", "max_leaf_nodes"],
-    "min_rows": ["min_data_in_leaf", "min_data_per_leaf", "min_data", "min_child_samples", "min_samples_leaf"],
-    "l2": ["lambda_l2", "reg_lambda", "lambda", "l2_regularization"],
-    "row_fraction": ["bagging_fraction", "sub_row", "subsample", "bagging"],
-    "column_fraction": ["feature_fraction", "sub_feature", "colsample_bytree"],
-    "threads": ["num_threads", "num_thread", "nthread", "nthreads", "n_jobs"],
+OWN_PARAMETERS: Mapping[str, str] = {
+    "rounds": "num_iterations num_iteration n_iter num_tree num_trees num_round num_rounds nrounds num_boost_round "
+    "n_estimators max_iter",
+    "patience": "early_stopping_round early_stopping_rounds early_stopping n_iter_no_change",
+    "learning_rate": "learning_rate shrinkage_rate eta",
+    "leaves": "num_leaves num_leaf max_leaves max_leaf max_leaf_nodes",
+    "min_rows": "min_data_in_leaf min_data_per_leaf min_data min_child_samples min_samples_leaf",
+    "l2": "lambda_l2 reg_lambda lambda l2_regularization",
+    "row_fraction": "bagging_fraction sub_row subsample bagging",
+    "column_fraction": "feature_fraction sub_feature colsample_bytree",
+    "threads": "num_threads num_thread nthread nthreads n_jobs",
+    "": "objective objective_type app application loss num_class num_classes metric metrics metric_types seed "
+    "random_seed random_state verbose verbosity categorical_feature cat_feature categorical_column cat_column",
 }
-FROM_THE_PROBLEM = [
-    "objective",
-    "objective_type",
-    "app",
-    "application",
-    "loss",
-    "num_class",
-    "num_classes",
-    "metric",
-    "metrics",
-    "metric_types",
-    "seed",
-    "random_seed",
-    "random_state",
-    "verbose",
-    "verbosity",
-    "categorical_feature",
-    "cat_feature",
-    "categorical_column",
-    "cat_column",
-]
 
 
 class Trees(Learner):
@@ -223,9 +193,9 @@ class Trees(Learner):
                 raise ValueError(f"`{name}` must be above 0, or a tree has nothing to learn from; got 0.")
 
         for name in self.options or {}:
-            own = next((own for own, theirs in OWN_PARAMETERS.items() if name in theirs), None)
-            if own is not None or name in FROM_THE_PROBLEM:
-                cure = "it follows from the problem. Leave it out" if own is None else f"say `{own}` of Trees"
+            own = next((own for own, theirs in OWN_PARAMETERS.items() if name in theirs.split()), None)
+            if own is not None:
+                cure = f"say `{own}` of Trees" if own else "it follows from the problem. Leave it out"
                 raise ValueError(f"`options` must be what nothing else sets; {name!r} would be overridden: {cure}.")
 
     def _threads(self) -> int:

@@ -76,6 +76,8 @@ def read_training_table(
     taken = {"bag": of_bag, "label": labels, "copies": [] if copies is None else [copies]}
     file.require_columns(*taken["copies"])
     _require_different(file, taken)
+    if bag is None and isinstance(estimator, MILClassifier):
+        raise ValueError("`bag` must name the column with the bag of each row for MILClassifier; got None.")
     if copies is not None and not isinstance(estimator, LLPClassifier):
         raise ValueError("`copies` goes with proportions and counts (LLP): other labels do not tell them apart.")
     names = _features(file, features, drop, [name for chosen in taken.values() for name in chosen])

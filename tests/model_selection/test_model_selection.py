@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import kofn
-from kofn.estimators import search
+from kofn.model_selection import search
 
 TASK = bags_task(bags=24)
 X, Y, GROUPS = TASK.X, TASK.y, TASK.groups
@@ -124,9 +124,28 @@ def test_search_checks_groups() -> None:
 def test_without_routing_groups_do_not_arrive_and_that_is_said() -> None:
     grid = GridSearchCV(kofn.LLPClassifier(**quick()), {"learner__lr": [0.1]}, cv=GroupKFold(3), error_score="raise")
     with pytest.raises(
-        ValueError, match=r"without `groups` each row is a bag of its own.*metadata routing, or use kofn\.est"
+        ValueError,
+        match=r"without `groups` each row is a bag of its own.*metadata routing, or use kofn\.model_selection",
     ):
         grid.fit(X, Y, groups=GROUPS)
+
+
+def test_without_routing_scores_of_rows_are_not_taken_for_scores_of_bags() -> None:
+    """`fit` gets its groups by params, but `score` does not."""
+    cases: list[Any] = [
+        (kofn.LLPClassifier, Y, "must be the class of each row"),
+        (kofn.MILClassifier, SOME, "`groups`"),
+    ]
+    for kind, y, message in cases:
+        with pytest.raises(ValueError, match=message):
+            cross_val_score(
+                kind(**quick()), X, y, groups=GROUPS, params={"groups": GROUPS}, cv=GroupKFold(2), error_score="raise"
+            )
+
+
+def test_without_groups_rows_are_not_trained_on_as_bags() -> None:
+    with pytest.raises(ValueError, match=r"`groups` must name the bag of each row.*metadata routing"):
+        cross_val_score(kofn.MILClassifier(**quick()), X, SOME, groups=GROUPS, cv=GroupKFold(2), error_score="raise")
 
 
 @pytest.mark.usefixtures("routing")
