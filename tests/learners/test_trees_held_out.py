@@ -9,6 +9,7 @@ import torch
 import kofn
 from kofn.learners import CountObjective, Problem
 from kofn.learners._boosting import Boosting
+from kofn.learners._held_out import is_over
 from kofn.learners._splits import splits_of
 
 
@@ -67,7 +68,8 @@ def test_the_number_of_rounds_is_the_best_of_the_mean_curve() -> None:
     curve = [entry["val_loss"] for entry in fitted.history]
     assert fitted.best == int(np.argmin(curve))
     assert fitted.validation_loss == pytest.approx(min(curve))
-    assert len(curve) == fitted.best + 1 + 20  # and then patience was over
+    assert is_over(curve, 20)
+    assert not is_over(curve[:-1], 20)  # it ends as soon as patience is over
     assert fitted.booster is not None
     assert fitted.booster.num_trees() == fitted.best + 1
     assert [("train_loss" in entry) for entry in fitted.history] == [n <= fitted.best for n in range(len(curve))]

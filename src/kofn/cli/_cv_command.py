@@ -72,7 +72,7 @@ def _run(table: Table, task: LLP | MIL | PU, folds: Folds, settings: Settings, t
     from kofn.cli._screen import FoldTable
     from kofn.tables import cross_validate_table
 
-    names = chosen_learners(folds.learner.split(","), task.loss)
+    names = chosen_learners(folds.learner.split(","), task.loss, labels_of_bags=isinstance(task, MIL))
     learners = make_learners(names, settings.settings or ())
     estimators = {
         name: task.estimator(learner=learner, random_state=settings.seed) for name, learner in learners.items()

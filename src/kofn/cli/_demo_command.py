@@ -49,7 +49,8 @@ def demo(demo: Demo, settings: Settings, talk: Talk) -> None:
 
     start = time.monotonic()
     output = demo.output
-    learners = make_learners(chosen_learners(demo.learner.split(","), "count"), settings.settings or ())
+    names = chosen_learners(demo.learner.split(","), "count", labels_of_bags=False)
+    learners = make_learners(names, settings.settings or ())
     page = output / "report.html"
     models = {(task, name): output / f"{task}-{name}" for task in digits.TASKS for name in learners}
     tables = [output / f"{task}{part}.csv" for task in digits.TASKS for part in ("", "-test")]

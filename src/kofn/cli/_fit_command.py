@@ -104,16 +104,17 @@ def _run(table: Table, task: LLP | MIL | PU, model: Model, settings: Settings, t
     from kofn.cli._outputs import only_fit_of, require_writable
     from kofn.cli._processes import is_first, require_one_way
     from kofn.cli._progress import progress
+    from kofn.estimators._count_classifier import best_of
     from kofn.tables import TableFile, check_model_target, fit_table
 
     target = model.output
-    (name,) = chosen_learners([model.learner], task.loss)
-    checkpoint = target.with_name(target.name + ".checkpoint") if name == "network" else None
-    require_one_way(name, model.cluster)
+    names = chosen_learners([model.learner], task.loss, labels_of_bags=isinstance(task, MIL) and model.cluster is None)
+    checkpoint = target.with_name(target.name + ".checkpoint") if "network" in names else None
+    require_one_way(names[0], model.cluster)
     if not is_first():  # which tells of the same warnings
         warnings.simplefilter("ignore", UserWarning)
     own: dict[str, dict[str, Any]] = {"network": {"checkpoint": checkpoint}, "trees": {"cluster": model.cluster}}
-    learner = make_learners([name], settings.settings or (), **own)[name]
+    learner = best_of(list(make_learners(names, settings.settings or (), **own).values()))
     check_model_target(target)
     require_writable(target, force=model.force, inputs=(table.data,))
     TableFile(table.data)

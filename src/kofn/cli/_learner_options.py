@@ -39,7 +39,7 @@ class LearnerOption:
             >>> LearnerOption("l2", (float, NoneType), None, "the penalty").takes
             'a number, or none'
         """
-        return ", or ".join(_takes(kind) for kind in self.kinds)
+        return ", or ".join(_takes(kind, may_be_none=NoneType in self.kinds) for kind in self.kinds)
 
     def parse(self, text: str) -> Any:
         """The value that a text means.
@@ -51,7 +51,7 @@ class LearnerOption:
         Raises:
             ValueError: none of its kinds.
         """
-        for kind in self.kinds:
+        for kind in sorted(self.kinds, key=lambda kind: kind is not NoneType):  # "none" is an empty list otherwise
             with suppress(ValueError):
                 return _parse(text.strip(), kind)
         raise ValueError(f"must be {self.takes}; got {text!r}")
@@ -74,20 +74,22 @@ def options_of(learner: str) -> dict[str, LearnerOption]:
     return found
 
 
-def chosen_learners(names: Sequence[str], loss: str) -> list[str]:
-    """The learners that are named, each once, "auto" by what it is for a table and this loss.
+def chosen_learners(names: Sequence[str], loss: str, *, labels_of_bags: bool) -> list[str]:
+    """The learners that are named, each once, "auto" by what it compares for a table and this loss.
 
     Raises:
         ValueError: another name.
     """
-    from kofn.estimators._count_classifier import auto_learner
+    from kofn.estimators._count_classifier import auto_learners
     from kofn.estimators._mil_classifier import ATTENTION
 
-    found = []
+    found: list[str] = []
     for name in (name.strip() for name in names):
         if name not in ("auto", *NAMES):
             raise ValueError(f"--learner must be auto, or some of {', '.join(NAMES)} with commas; got {name!r}.")
-        found.append(auto_learner(is_table=True, pools=loss in ATTENTION) if name == "auto" else name)
+        pools = loss in ATTENTION
+        auto = auto_learners(is_table=True, pools=pools, labels_of_bags=labels_of_bags)
+        found += auto if name == "auto" else [name]
     return list(dict.fromkeys(found))
 
 
@@ -185,11 +187,12 @@ def _writable(hint: Any) -> tuple[Any, ...]:
     return (*known, *([NoneType] if NoneType in members else []))
 
 
-def _takes(kind: Any) -> str:
+def _takes(kind: Any, *, may_be_none: bool) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(map(str, get_args(kind)))
     if get_origin(kind) is Sequence:
-        return f"{'integers' if get_args(kind) == (int,) else 'numbers'} separated by commas, or none for an empty list"
+        listed = f"{'integers' if get_args(kind) == (int,) else 'numbers'} separated by commas"
+        return listed if may_be_none else f"{listed}, or none for an empty list"
     return {bool: "true or false", int: "an integer", float: "a number", NoneType: "none"}[kind]
 
 

@@ -54,5 +54,5 @@ Seed = Annotated[int, typer.Option(metavar="N", help="Random seed.", min=0, max=
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar on stderr.")]
 Learner = Annotated[
     Literal["auto", "trees", "linear", "network"],
-    typer.Option(help="The learner to fit. auto means trees, and a network for the attention losses."),
+    typer.Option(help="The learner. auto is trees; for MIL the better of trees and linear; for attention a network."),
 ]

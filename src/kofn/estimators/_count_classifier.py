@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from numbers import Integral
 from pathlib import Path
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from kofn import _require
+from kofn._mapped import mapping_of
 from kofn.bags import Bags
 from kofn.classes import one_vs_rest
 from kofn.counts import CountDistribution
@@ -30,7 +31,7 @@ from kofn.estimators._rates import LabelShares, label_shares
 from kofn.estimators._row_labels import Array, as_array, bags_of, rows_of
 from kofn.estimators._saving import load, save
 from kofn.estimators._used_bags import used_bags
-from kofn.learners import Fitted, Learner, Linear, Network, Problem, Progress, PUProblem, Trees
+from kofn.learners import BagObjective, BestOf, Fitted, Learner, Linear, Network, Problem, Progress, PUProblem, Trees
 from kofn.learners._network import FittedNetwork
 from kofn.learners._resamples import fit_resamples
 from kofn.learners._trees import FittedTrees
@@ -164,6 +165,7 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         learner.require_options()
         baselines = Baselines.fit(problem, learner.splits(problem, seed), linear=self.diagnostics)
         problem, fitted = self._learn(learner, problem, seed)
+        learner = fitted.learner or learner
         members: list[Fitted] = []
         if self.bootstrap:
             settled, number = learner.settled(fitted, problem), self.bootstrap
@@ -196,12 +198,16 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
     def _learner(self, problem: Problem) -> Learner:
         """The learner that is asked for."""
         learner = self.learner
-        if isinstance(learner, Learner):
-            return learner
         if isinstance(learner, nn.Module):
             return Network(learner)
-        if learner == "auto":
-            learner = auto_learner(is_table=problem.instances.ndim == 2, pools=problem.pooling is not None)
+        if isinstance(learner, str) and learner == "auto":
+            is_table, labels = problem.instances.ndim == 2, isinstance(problem.objective, BagObjective)
+            names = auto_learners(is_table=is_table, pools=problem.pooling is not None, labels_of_bags=labels)
+            learner = best_of([LEARNERS[name]() for name in names])
+        if isinstance(learner, BestOf) and mapping_of(problem.instances) is not None:
+            return learner.learners[0]  # trees read a table in a file, a linear model would take it into memory
+        if isinstance(learner, Learner):
+            return learner
         if isinstance(learner, str) and learner in LEARNERS:
             return LEARNERS[learner]()
         raise ValueError(
@@ -295,9 +301,20 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         return tags
 
 
-def auto_learner(*, is_table: bool, pools: bool) -> str:
-    """The learner that "auto" is: trees for tables, a network for images and for a loss that pools in a network."""
-    return "trees" if is_table and not pools else "network"
+def auto_learners(*, is_table: bool, pools: bool, labels_of_bags: bool) -> tuple[str, ...]:
+    """The learners of which "auto" takes the best.
+
+    Trees for tables, and for labels 0 and 1 of bags a linear model, too; a network for images, and for a loss that
+    pools in a network.
+    """
+    if not is_table or pools:
+        return ("network",)
+    return ("trees", "linear") if labels_of_bags else ("trees",)
+
+
+def best_of(learners: Sequence[Learner]) -> Learner:
+    """A learner that takes the best of several, or the only one."""
+    return learners[0] if len(learners) == 1 else BestOf(learners)
 
 
 def _mixed(logits: Tensor) -> Tensor:

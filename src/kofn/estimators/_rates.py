@@ -87,7 +87,7 @@ def best_rate(objective: Objective, labels: Tensor, sizes: Tensor, weight: Tenso
         >>> low_and_high = torch.tensor([[0, 9], [0, 9], [10, 100]])  # two suppressed cells and one that is not
         >>> rate = best_rate(CountObjective(between), low_and_high, torch.tensor([100, 100, 100]), None)
         >>> round(rate, 3)  # and not the mean of the middles, 0.213
-        0.083
+        0.084
     """
     weights = torch.ones(len(sizes), dtype=torch.float64) if weight is None else weight.double()
     table = torch.cat([sizes.double().unsqueeze(1), labels.reshape(len(labels), -1).double()], 1)

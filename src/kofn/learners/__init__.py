@@ -7,6 +7,7 @@ from kofn.learners import _require_train  # noqa: F401  # the requirement first
 from kofn.learners._attention import AttentionMIL, AttentionPooling, GatedAttentionPooling
 from kofn.learners._bag_dataset import BagDataset, Batch, Draw
 from kofn.learners._bag_sampler import BagSampler, StepSampler
+from kofn.learners._best_of import BestOf
 from kofn.learners._boosting_objective import boosting_objective
 from kofn.learners._em import EM
 from kofn.learners._learner import Fitted, Learner, Progress
@@ -37,6 +38,7 @@ __all__ = [
     "BagObjective",
     "BagSampler",
     "Batch",
+    "BestOf",
     "ByLabelAccuracy",
     "ByLoss",
     "ByLossAndError",

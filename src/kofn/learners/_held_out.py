@@ -84,13 +84,21 @@ def held_out_curve(
 
 
 def is_over(curve: Sequence[float], patience: int) -> bool:
-    """Whether a curve has not been better than before for so many steps.
+    """Whether a curve has not been better than its best for so many steps, and is not on its way down again.
+
+    The likelihood of few large bags rises while a fit finds out that bags differ, before it falls for hundreds of
+    rounds. A curve is on its way down if the last quarter of these steps is lower than the first.
 
     Examples:
         >>> is_over([3.0, 1.0, 2.0, 2.0], 2), is_over([3.0, 1.0, 2.0, 0.5], 2)
         (True, False)
+        >>> is_over([1.0, 2.0, 3.0, 4.0, 5.0], 4), is_over([1.0, 5.0, 4.0, 3.0, 2.0], 4)
+        (True, False)
     """
-    return len(curve) - 1 - int(np.argmin(curve)) >= patience if curve else False
+    if not curve or len(curve) - 1 - int(np.argmin(curve)) < patience:
+        return False
+    window, quarter = curve[-patience:], max(patience // 4, 1)
+    return float(np.mean(window[-quarter:])) >= float(np.mean(window[:quarter]))
 
 
 def validation(problem: Problem, folds: Sequence[Fold], best: int) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class Fitted(ABC):
         splits: bags that were learned from, and bags that the choice was made on.
         validation_loss: mean loss of the held-out bags, each scored by a model that had not seen it.
         held_out_logits: (n,) or (n, C) of the instances of these bags, by such a model; NaN for the others.
+        learner: that made it, where several were compared.
     """
 
     history: list[dict[str, float]] = field(default_factory=list)
@@ -39,6 +40,7 @@ class Fitted(ABC):
     splits: Sequence[Split] = ()
     validation_loss: float | None = None
     held_out_logits: Logits | None = None
+    learner: Learner | None = None
 
     @abstractmethod
     def logits(self, instances: Instances) -> Logits:

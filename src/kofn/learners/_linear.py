@@ -34,6 +34,7 @@ WIDEST = 30.0  # standard deviation of the prior that the weakest penalty is
 A_DECADE = 2  # penalties
 TURNED, RISING = 6, 4  # steps after its best at which a curve may have turned, and steps that it has risen by then
 ENOUGH = 5  # bags for each coefficient, so that they can do without a penalty
+ON_THE_WAY = 200  # steps of L-BFGS at most for a penalty that is not the chosen one of all bags
 ROUGH, FINE = 1e-7, 1e-11  # changes of the loss at which a penalty on the way, and the chosen one, are left
 SMALL = 1_000_000  # values in a table that one thread is done with sooner than several
 PRIOR = 2.5  # standard deviation of a coefficient, of which a penalty says next to nothing (Gelman et al. 2008)
@@ -176,13 +177,14 @@ class Path:
     def step(self, penalty: float, *, tolerance: float = ROUGH) -> float:
         """Go on to a penalty, until a step changes the loss by less than the tolerance; the training loss there."""
         start = self._start if self.problem.saturates else self.weights
+        steps = self.max_steps if tolerance == FINE else min(self.max_steps, ON_THE_WAY)
         self._found = minimize(
             self._objective,
             start.ravel(),
             args=(penalty,),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": self.max_steps, "maxfun": 2 * self.max_steps, "ftol": tolerance, "gtol": 1e-6},
+            options={"maxiter": steps, "maxfun": 2 * steps, "ftol": tolerance, "gtol": 1e-6},
         )
         self.weights = self._found.x.reshape(start.shape)
         return float(self.problem.mean_loss(self.logits()))

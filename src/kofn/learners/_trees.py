@@ -64,7 +64,8 @@ class Trees(Learner):
         column_fraction: fraction of the columns that each tree may split on, drawn anew for each tree.
         folds: number of folds of bags, on which the number of trees is chosen. With more than 5,000 bags, or a table of
             more than four million values, a tenth of the bags is held out instead.
-        patience: number of rounds without a better mean loss of the left-out bags after which the search ends.
+        patience: number of rounds without a better mean loss of the left-out bags after which the search ends, unless
+            the loss is falling again.
         threads: maximum number of threads; None takes as many as torch uses. With a table of less than a million values
             each thread works on a fold of its own, with a larger one all work on the same tree.
         cluster: address of a Dask scheduler, such as ``"tcp://10.0.0.1:8786"``, on all of whose workers the trees are
@@ -94,7 +95,7 @@ class Trees(Learner):
         row_fraction: float = 0.7,
         column_fraction: float = 0.7,
         folds: int = 5,
-        patience: int = 40,
+        patience: int = 100,
         threads: int | None = None,
         cluster: str | None = None,
         options: Mapping[str, Any] | None = None,
