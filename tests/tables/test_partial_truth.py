@@ -53,7 +53,7 @@ def test_rows_with_a_class_are_judged_and_bags_are_not_changed(tmp_path: Path, t
     unlabelled = int(frame["labelled"][:100].isna().sum())
     assert of_rows.numbers["number"] == (unlabelled if task == "pu" else 100)
     assert "rows whose true class is known" in of_rows.sentence
-    assert "known" not in wholly.verdicts[2].sentence
+    assert "is known" not in wholly.verdicts[2].sentence
     render(partly)
 
 
@@ -76,3 +76,18 @@ def test_what_was_trained_on_is_told(tmp_path: Path, task: str) -> None:
         said = fine("evaluate", tmp_path / "model", data)
         assert ("was trained on these data" in said) is seen
         assert json.loads(fine("evaluate", tmp_path / "model", data, "--json"))["trained_on"] is seen
+
+
+@pytest.mark.parametrize("task", ["llp", "mil"])
+def test_rows_are_also_measured_within_the_bags_of_training_where_the_data_have_them(tmp_path: Path, task: str) -> None:
+    model = fitted(tmp_path, task)
+    frame = table_data.make_table(rows=400, seed=1)
+    frame.loc[frame.index >= 300, "truth"] = None
+    data = table_data.write(frame, tmp_path / "whole.csv")
+    found = evaluate_rows(model, data, truth="truth", positive="pos")
+    scores = np.concatenate([part for part, _ in model.scores(TableFile(data))])[:300]
+    truth = (frame["truth"][:300] == "pos").to_numpy().astype(int)
+    assert found["auc_within_bags"] == pytest.approx(auc_within_bags(truth, scores, frame[model.bag][:300].to_numpy()))
+    assert found["expected_ratio"] == pytest.approx(expit(scores).sum() / truth.sum())
+    without = table_data.write(frame.drop(columns=model.bag), tmp_path / "without.csv")
+    assert "auc_within_bags" not in evaluate_rows(model, without, truth="truth", positive="pos")
