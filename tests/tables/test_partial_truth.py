@@ -6,14 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import table_data
 from cli_calls import fine
+from scipy.special import expit
 
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.learners import Linear
+from kofn.metrics import auc_within_bags
 from kofn.report import render
-from kofn.tables import TableModel, evaluate_bags, evaluate_rows, fit_table, report_table
+from kofn.tables import TableFile, TableModel, evaluate_bags, evaluate_rows, fit_table, report_table
 
 TASKS: dict[str, tuple[Any, dict[str, Any]]] = {
     "llp": (LLPClassifier(Linear(l2=0.01), random_state=0), {"bag": "bag", "label": "count"}),
