@@ -10,6 +10,8 @@ import pytest
 import table_data
 from cli_calls import fine, kofn
 
+from kofn.tables import TableModel
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -57,6 +59,16 @@ def test_other_tasks(folder: Path, tmp_path: Path, task: str) -> None:
     fine("predict", tmp_path / "m", folder / "t.csv", "--interval", 0.9, "-o", tmp_path / "rows.csv")
     rows = pd.read_csv(tmp_path / "rows.csv")
     assert ((rows["low"] <= rows["probability"]) & (rows["probability"] <= rows["high"])).all()
+    if task == "mil":  # "at least one" does not tell how many: counts are not given as areas
+        fine("predict", tmp_path / "m", folder / "t.csv", "--bag", "bag", "-o", tmp_path / "bags.csv")
+        bags, model = pd.read_csv(tmp_path / "bags.csv"), TableModel.load(tmp_path / "m")
+        assert list(bags) == ["bag", "size", "at_least_one"]
+        table = pd.read_csv(folder / "t.csv")
+        expected = model.estimator.predict_bag_proba(table[["x", "colour"]], table["bag"])[:, 1]
+        assert bags["at_least_one"].tolist() == pytest.approx(expected.tolist())
+        wrong = kofn("predict", tmp_path / "m", folder / "t.csv", "--bag", "bag", "--interval", 0.9, "-o", "no.csv")
+        assert wrong.exit_code == 2
+        assert "labels say whether there is a positive row, not how many" in " ".join(wrong.output.split())
 
 
 def test_predictions(folder: Path, tmp_path: Path) -> None:

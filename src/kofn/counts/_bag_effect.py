@@ -110,10 +110,10 @@ def log_shifts(x: Tensor, layout: Layout, sigma: Tensor) -> Tensor:
     while True:
         z, weight = _nodes(low, high, nodes)
         u = sigma * z
-        lines = [each.reshape(nodes + 1, -1).T.contiguous() for each in (u, weight - cumulants(x, layout, u))]
+        slopes, heights = (each.reshape(nodes + 1, -1).T.contiguous() for each in (u, weight - cumulants(x, layout, u)))
         sums = []
-        for part in zip(owner.split(_COUNTS), counts.split(_COUNTS), strict=True):
-            value, enough = _sum(_near_mode(*lines, *part, most))
+        for bags, some in zip(owner.split(_COUNTS), counts.split(_COUNTS), strict=True):
+            value, enough = _sum(_near_mode(slopes, heights, bags, some, most))
             if nodes < _MOST and not enough:
                 break
             sums.append(value)
@@ -126,9 +126,9 @@ def _first_nodes(low: Tensor, high: Tensor, sigma: Tensor, sizes: Tensor) -> int
     """How many nodes to begin with: as many as the narrowest integrand takes.
 
     It is about a normal density of variance 1 / (1 + sigma^2 var S), and var S <= n / 4. The sums over all nodes and
-    over every other one agree to TOLERANCE where a step is at most 0.58 of its standard deviation.
+    over every other one agree to TOLERANCE where a step is at most half of its standard deviation.
     """
-    steps = (high - low) * (1 + sigma.square() * sizes / 4).sqrt() / 0.58
+    steps = (high - low) * (1 + sigma.square() * sizes / 4).sqrt() / 0.5
     wanted = float(steps.max()) / _FIRST if steps.numel() else 1.0
     return min(_MOST, _FIRST * 2 ** max(0, math.ceil(math.log2(wanted)))) if math.isfinite(wanted) else _FIRST
 
