@@ -12,6 +12,7 @@ import pytest
 import table_data
 
 import kofn
+from kofn.estimators import FitWarning
 from kofn.tables import Effect, TableFile, TableModel, draw_effect, effect_of, fit_table, predict_bags, predict_rows
 
 LINEAR = kofn.Linear(l2=0.01)
@@ -51,6 +52,25 @@ def test_intervals_are_those_of_the_estimator(folder: Path, model: TableModel) -
         assert found.high is not None
         np.testing.assert_allclose(found.low[:, 0], low[order], rtol=1e-9)
         np.testing.assert_allclose(found.high[:, 0], high[order], rtol=1e-9)
+
+
+def test_intervals_of_trees_warn_that_they_are_too_narrow(folder: Path) -> None:
+    estimator = kofn.LLPClassifier(kofn.Trees(rounds=3), bootstrap=3, random_state=0)
+    trees = fit_table(folder / "t.csv", estimator, bag="bag", label="count", features="x,colour")
+    with pytest.warns(FitWarning, match="90 % intervals of trees held 35 %"):
+        effect_of(trees, folder / "t.csv", by=["colour"])
+
+
+def test_an_effect_does_not_know_the_results_of_bags(folder: Path, model: TableModel, tmp_path: Path) -> None:
+    frame = pd.read_csv(folder / "t.csv")
+    table_data.write(frame.assign(count=0), tmp_path / "none.csv")
+    found, of_none = (effect_of(model, path, by=["bag"]) for path in (folder / "t.csv", tmp_path / "none.csv"))
+    np.testing.assert_array_equal(found.probability, of_none.probability)
+    assert "ignores each bag's own result" in found.averaged
+    for path in (folder / "t.csv", tmp_path / "none.csv"):
+        predict_rows(model, path, tmp_path / "rows.csv", posterior=True)
+        known = pd.read_csv(path)["count"].sum() / 4  # repeated on the rows of bags of four
+        assert pd.read_csv(tmp_path / "rows.csv")["posterior"].sum() == pytest.approx(known)
 
 
 def test_without_bootstrap_there_are_no_intervals(folder: Path) -> None:

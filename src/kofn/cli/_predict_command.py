@@ -48,7 +48,7 @@ def predict(
 
     With --interval, the lines also have confidence intervals, which say how far another sample of bags could have moved
     the model: the ends low and high of a row's probability, and mean_low and mean_high of a bag's mean. The model must
-    have been fitted with --bootstrap.
+    have been fitted with --bootstrap. Posteriors have no intervals: --posterior and --interval exclude each other.
 
     With several classes, there is a column for each of them, such as probability_CLASS and mean_CLASS.
 

@@ -47,13 +47,18 @@ def predict_rows(
         posterior: write P(positive | the label of the row's bag) too, as the column posterior. The data need the bags
             and labels of training, under their names. Of a bag whose count is known it sums to that count.
         interval: level of confidence intervals of the probabilities, the columns low and high, of a model that was
-            fitted with `bootstrap`.
+            fitted with `bootstrap`. Not with `posterior`, of which they are no intervals.
 
     Raises:
         FileNotFoundError, ValueError: bad input; a kept column of the name of one that is written; an interval of a
-            model without a bootstrap.
+            model without a bootstrap, or beside a posterior.
     """
     check_output(output)
+    if posterior and interval is not None:
+        raise ValueError(
+            "`interval` is of the probability, which does not know the result of the row's bag, and `posterior` does: "
+            "an interval beside it would be one of another quantity. Leave one of them out, or write two tables."
+        )
     file = TableFile(data)
     file.require_columns(*model.columns.names)
     kept = [] if keep is None else file.parse_columns(keep)
