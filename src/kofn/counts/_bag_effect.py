@@ -106,7 +106,7 @@ def log_shifts(x: Tensor, layout: Layout, sigma: Tensor) -> Tensor:
     counts = torch.minimum(place.double(), sizes.flatten()[owner])  # a count past the size of its bag is impossible
     with torch.no_grad():
         low, high = _range(x.detach(), layout, sigma.detach(), torch.zeros_like(sizes), sizes)
-        nodes, most = _first_nodes(low, high, sigma.detach(), sizes), 2 * _FIRST
+        nodes, most = _first_nodes(low, high, sigma.detach(), sizes), 3 * _FIRST
     while True:
         z, weight = _nodes(low, high, nodes)
         u = sigma * z
