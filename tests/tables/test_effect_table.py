@@ -12,7 +12,7 @@ import pytest
 import table_data
 
 import kofn
-from kofn.estimators import FitWarning
+from kofn.estimators import FitWarning, _count_mixture
 from kofn.tables import Effect, TableFile, TableModel, draw_effect, effect_of, fit_table, predict_bags, predict_rows
 
 LINEAR = kofn.Linear(l2=0.01)
@@ -88,6 +88,24 @@ def test_without_bootstrap_there_are_no_intervals(folder: Path) -> None:
         with pytest.raises(ValueError, match=r"`bootstrap` must be a number of fits, such as 50"):
             ask()
     assert not (folder / "no.csv").exists()
+
+
+def test_bags_are_predicted_some_at_a_time(
+    folder: Path, model: TableModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All bags of 208,000 people by 50 models at once were killed."""
+    frame = pd.read_csv(folder / "t.csv").assign(people=lambda t: 1 + 40 * (t["bag"] == "b007"))
+    table_data.write(frame, tmp_path / "many.csv")
+    asked: dict[str, Any] = {"bag": "bag", "copies": "people", "interval": 0.9}
+    predict_bags(model, tmp_path / "many.csv", tmp_path / "whole.csv", **asked)
+    monkeypatch.setattr(_count_mixture, "ENTRIES", 100)  # of 5 models and bags of four
+    sizes = [
+        part.sizes.tolist() for part in _count_mixture.in_parts(kofn.Bags.from_sizes([4] * 7 + [164] + [4] * 9), 5)
+    ]
+    assert max(sum(part) for part in sizes if 164 not in part) == 20
+    assert [size for part in sizes for size in part] == [4] * 7 + [164] + [4] * 9
+    predict_bags(model, tmp_path / "many.csv", tmp_path / "parts.csv", **asked)
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "parts.csv"), pd.read_csv(tmp_path / "whole.csv"))
 
 
 def test_copies_weigh(folder: Path, model: TableModel, tmp_path: Path) -> None:
