@@ -49,16 +49,19 @@ ShiftSolver::Point ShiftSolver::at(const Bag& bag, double count, double sigma, d
             -sigma * sigma * view.moments.variance - 1.0};
 }
 
-// Near the mode of g: Newton's method, by halves where it would leave the interval that holds it. A tenth of the width of
-// the integrand is near enough, because all that is wanted is how high it is.
+// Near the mode of g: Newton's method, by halves where it would leave the interval that holds it, or where a step is not
+// half as long as the one before: else two steps may follow each other in a circle. A tenth of the width of the integrand
+// is near enough, because all that is wanted is how high it is.
 ShiftSolver::Point ShiftSolver::mode(const Bag& bag, double count, double sigma) {
     double low = sigma * (count - static_cast<double>(bag.size)), high = sigma * count;  // 0 <= E[S | u] <= n
     const Moments plain = kernels_.moments(bag.p, bag.q, bag.size);
     Point here{0.0, 0.0, sigma * (count - plain.mean), -sigma * sigma * plain.variance - 1.0};
+    double moved = high - low;
     for (int step = 0; step < most_searches && here.slope * here.slope > -0.01 * here.curvature; ++step) {
         (here.slope > 0.0 ? low : high) = here.z;
         double next = here.z - here.slope / here.curvature;
-        if (!(low < next && next < high)) next = low / 2 + high / 2;
+        if (!(low < next && next < high && 2 * std::abs(next - here.z) < moved)) next = low / 2 + high / 2;
+        moved = std::abs(next - here.z);
         here = at(bag, count, sigma, next);
     }
     return here;

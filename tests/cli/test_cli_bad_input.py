@@ -29,7 +29,7 @@ CASES = {
     ),
     "empty file": ("fit llp empty.csv --bag bag --label count -o m", "empty.csv is empty"),
     "header only": ("fit llp header.csv --bag bag --label count -o m", "header.csv has a header and no rows"),
-    "bag is a feature": ("fit llp t.csv --bag bag --label count --features x,bag -o m", "cannot be a feature"),
+    "label is a feature": ("fit llp t.csv --bag bag --label count --features x,count -o m", "cannot be a feature"),
     "no features": ("fit llp t.csv --bag bag --label count --features x --drop x -o m", "no column to learn from"),
     "many categories": ("fit pu t.csv --label labelled --prior 0.5 --max-categories 9 -o m", "Leave it out"),
     "ambiguous label": (f"{FIT} --label some", "may be counts or proportions"),

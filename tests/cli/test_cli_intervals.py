@@ -10,6 +10,8 @@ import pytest
 import table_data
 from cli_calls import fine, kofn
 
+from kofn.tables import TableModel
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -57,6 +59,16 @@ def test_other_tasks(folder: Path, tmp_path: Path, task: str) -> None:
     fine("predict", tmp_path / "m", folder / "t.csv", "--interval", 0.9, "-o", tmp_path / "rows.csv")
     rows = pd.read_csv(tmp_path / "rows.csv")
     assert ((rows["low"] <= rows["probability"]) & (rows["probability"] <= rows["high"])).all()
+    if task == "mil":  # "at least one" does not tell how many: counts are not given as areas
+        fine("predict", tmp_path / "m", folder / "t.csv", "--bag", "bag", "-o", tmp_path / "bags.csv")
+        bags, model = pd.read_csv(tmp_path / "bags.csv"), TableModel.load(tmp_path / "m")
+        assert list(bags) == ["bag", "size", "at_least_one"]
+        table = pd.read_csv(folder / "t.csv")
+        expected = model.estimator.predict_bag_proba(table[["x", "colour"]], table["bag"])[:, 1]
+        assert bags["at_least_one"].tolist() == pytest.approx(expected.tolist())
+        wrong = kofn("predict", tmp_path / "m", folder / "t.csv", "--bag", "bag", "--interval", 0.9, "-o", "no.csv")
+        assert wrong.exit_code == 2
+        assert "labels say whether there is a positive row, not how many" in " ".join(wrong.output.split())
 
 
 def test_predictions(folder: Path, tmp_path: Path) -> None:
@@ -67,12 +79,23 @@ def test_predictions(folder: Path, tmp_path: Path) -> None:
     assert ((bags["mean_low"] < bags["mean"]) & (bags["mean"] < bags["mean_high"])).all()
 
 
+def test_a_posterior_has_no_interval_of_another_quantity_beside_it(folder: Path, tmp_path: Path) -> None:
+    target = tmp_path / "rows.csv"
+    wrong = kofn("predict", folder / "model", folder / "t.csv", "--posterior", "--interval", 0.9, "-o", target)
+    assert wrong.exit_code == 2
+    assert "--interval is of the probability, which does not know the result of the row's bag" in " ".join(
+        wrong.output.split()
+    )
+    assert not target.exists()
+
+
 def test_an_effect_on_the_screen(folder: Path) -> None:
     lines = fine("effect", folder / "model", folder / "t.csv", "--by", "colour").splitlines()
     assert lines[0] == "Mean probability, with 90 % confidence intervals"
-    assert lines[1].split() == ["colour", "rows", "probability", "low", "high"]
-    assert [line.split()[0] for line in lines[2:]] == ["green", "red"]
-    assert len({len(line) for line in lines[1:]}) == 1  # numbers stand below each other
+    assert "ignores each bag's own result" in lines[1]
+    assert lines[2].split() == ["colour", "rows", "probability", "low", "high"]
+    assert [line.split()[0] for line in lines[3:]] == ["green", "red"]
+    assert len({len(line) for line in lines[2:]}) == 1  # numbers stand below each other
 
 
 def test_an_effect_in_files_and_as_json(folder: Path, tmp_path: Path) -> None:
@@ -89,6 +112,7 @@ def test_an_effect_in_files_and_as_json(folder: Path, tmp_path: Path) -> None:
         tmp_path / "e.svg",
     ]
     told = json.loads(fine("effect", folder / "model", folder / "t.csv", *said, "--json"))
+    assert "ignores each bag's own result" in told["averaged"]
     assert (told["by"], told["level"]) == (["colour", "truth"], 0.5)
     table = pd.read_csv(tmp_path / "e.csv")
     assert list(table) == ["colour", "truth", "rows", "probability", "low", "high"] == list(told["groups"][0])
@@ -132,9 +156,9 @@ def test_an_effect_on_several_classes_is_a_table_of_each(folder: Path, tmp_path:
     fine("fit", "llp", tmp_path / "t.csv", *said, "-o", tmp_path / "m")
     told = fine("effect", tmp_path / "m", tmp_path / "t.csv", "--by", "colour", "-o", tmp_path / "e.csv").splitlines()
     assert told[0] == "Mean probability, with 90 % confidence intervals"
-    assert [told[place] for place in (2, 7, 12)] == ["a", "b", "c"]
-    assert told[3].split() == ["colour", "rows", "probability", "low", "high"]
+    assert [told[place] for place in (3, 8, 13)] == ["a", "b", "c"]
+    assert told[4].split() == ["colour", "rows", "probability", "low", "high"]
     written = (tmp_path / "e.csv").read_text().splitlines()
-    assert [told[place].split()[2] for place in (5, 10, 15)] == [
+    assert [told[place].split()[2] for place in (6, 11, 16)] == [
         f"{float(value):.4f}" for value in written[2].split(",")[2::3]
     ]

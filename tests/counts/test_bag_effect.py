@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from bag_strategies import bags
+from child_processes import finish, start
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from torch.distributions import Laplace
 
 import kofn
 from kofn import CountDistribution
+from kofn.counts._repeated import without_repetition
 
 Question = Callable[[CountDistribution], Tensor]
 
@@ -203,6 +205,74 @@ def test_large_bags_against_a_fine_sum_of_independent_ones(size: int, sigma: flo
         expected = (parts + density).logsumexp(0) + math.log(float(z[1] - z[0]))
         value = CountDistribution(x, bag_effect=sigma).log_prob(count)
         torch.testing.assert_close(value, expected, rtol=1e-9, atol=1e-8)
+
+
+@pytest.mark.parametrize(("logit", "size", "sigma"), [(2.7, 244, 0.56), (2.81, 150, 0.51), (3.68, 43, 0.59)])
+def test_the_search_for_the_likeliest_shift_does_not_go_in_circles(logit: float, size: int, sigma: float) -> None:
+    """Newton's method went to and fro between two points, and log P(S = 0) was up to 3.7 wrong."""
+    u = torch.linspace(-40, 40, 40_001, dtype=torch.float64)
+    none = -size * torch.nn.functional.softplus(logit + u)  # log P(S = 0 | u)
+    density = -(u / sigma).square() / 2 - math.log(sigma * math.sqrt(2 * math.pi))
+    expected = (none + density).logsumexp(0) + math.log(float(u[1] - u[0]))
+    dist = CountDistribution(torch.full((size,), logit, dtype=torch.float64), bag_effect=sigma)
+    mirrored = CountDistribution(-dist.logits, bag_effect=sigma)
+    for value in (dist.log_prob(0), dist.log_probs()[0], mirrored.log_prob(size)):
+        torch.testing.assert_close(value, expected, rtol=1e-9, atol=1e-8)
+
+
+def test_a_table_of_bags_of_all_sizes_has_what_single_counts_have() -> None:
+    generator = torch.Generator().manual_seed(7)
+    sizes = torch.tensor([3, 0, 2500, 1, 40, 700])
+    x = 2 * torch.randn(int(sizes.sum()), generator=generator, dtype=torch.float64) + 1
+    x[2000:2200], x[3] = 1.5, torch.inf
+    sigma = torch.tensor([0.8, 0.3, 0.6, 2.0, 0.0, 1.1], dtype=torch.float64)
+    dist = CountDistribution(
+        x, offsets=torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)]), bag_effect=sigma
+    )
+    layout, table = dist.count_layout, dist.log_probs()
+    torch.testing.assert_close(layout.logsumexp(table), torch.zeros(6, dtype=torch.float64), rtol=0, atol=1e-8)
+    for share in (0.0, 0.01, 0.3, 0.77, 0.999, 1.0):
+        counts = (share * sizes).round().long()
+        at = table[layout.mark(counts.unsqueeze(1))]
+        torch.testing.assert_close(at, dist.log_prob(counts), rtol=1e-9, atol=1e-8)
+
+
+def test_equal_logits_beside_each_other_are_taken_once() -> None:
+    """As the copies of a row are: nothing changes but the time it takes."""
+    times = torch.tensor([5, 1, 30, 2, 8])
+    x = torch.tensor([0.5, -1.0, 2.0, 2.0, torch.inf], dtype=torch.float64).repeat_interleave(times)
+    offsets = torch.tensor([0, 6, 6, 37, 46])  # the logit 2 lies in two bags; one bag is empty
+    dist = CountDistribution(x, offsets=offsets, bag_effect=0.7)
+    alone, layout = without_repetition(x, dist.instance_layout)
+    assert alone.tolist() == [0.5, -1.0, 2.0, 2.0, torch.inf]
+    assert layout.sizes.tolist() == [6, 0, 31, 9]
+    weights = torch.linspace(0.5, 1.5, 5, dtype=torch.float64)
+    torch.testing.assert_close(
+        layout.sum(weights)[:1], weights[:2] @ torch.tensor([5.0, 1.0], dtype=torch.float64)[:, None]
+    )
+    tracked = CountDistribution(
+        x.clone().requires_grad_(), offsets=offsets, bag_effect=0.7
+    )  # whose logits stay as they are
+    assert without_repetition(tracked.logits, tracked.instance_layout)[0] is tracked.logits
+    torch.testing.assert_close(dist.log_probs(), tracked.log_probs().detach(), rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(dist.mean, tracked.mean.detach(), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(dist.variance, tracked.variance.detach(), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_a_table_of_large_bags_takes_little_memory() -> None:
+    """Thousands of nodes times all counts took more than 10 GB."""
+    script = """
+import resource, kofn
+x = torch.randn(60 * 4000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+offsets = torch.arange(61) * 4000
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+low, high = kofn.CountDistribution(x, offsets=offsets, bag_effect=0.6).interval(0.9)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1000, int((high - low).min()) > 1000)
+"""
+    megabytes, wide = finish(start(script)).split()
+    assert wide == "True"
+    assert int(megabytes) < 500
 
 
 def test_the_effect_is_what_makes_counts_of_bags_spread() -> None:

@@ -117,6 +117,7 @@ def test_other_tasks(models: tuple[Any, Any]) -> None:
     ]
     report = comparison_of(mil[0], mil[1], NEW[0], NEW[2] > 3, NEW[1])
     assert report.paired is not None
+    assert report.paired.expected is None  # "at least one" does not tell how many
     expected = [np.log(one.predict_bag_proba(NEW[0], NEW[1])[np.arange(100), (NEW[2] > 3)[::5] * 1]) for one in mil]
     np.testing.assert_allclose(report.paired.log_likelihoods, expected, rtol=1e-5)
     render(report)

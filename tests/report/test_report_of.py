@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from report_cases import binomial_law
 import kofn
 from kofn.metrics import count_calibration
 from kofn.report import render, report_of
+from kofn.report._bag_rows import bag_rows
 from kofn.report._count_distributions import calibration, some_distributions
+from kofn.report._detail_json import details_json
 from kofn.report._examples import _strength, is_positive
 from kofn.report._plot import percent
 
@@ -171,6 +174,27 @@ def test_mil_report(data: Arrays, mil: Any) -> None:
     assert "data:image/png" in render(report)
 
 
+def test_at_least_one_gives_no_areas_but_beside_the_truth(data: Arrays, mil: Any) -> None:
+    """Labels of "at least one" do not tell counts: 0 of 20 intervals held."""
+    X, truth, groups, counts = data
+    report = report_of(mil, X, counts > 0, groups)
+    assert report.bags is not None
+    assert not report.bags.areas
+    assert bag_rows(report.bags).columns == ["Bag", "Surprise", "Size", "At least one", "Label"]
+    page = render(report)
+    assert "How many are positive is not shown" in page
+    assert not report.distributions
+    assert report.typical_bag is None
+    told = json.loads(details_json([("", "true", report)]))["chapters"][0]["bags"][0]
+    assert (told["interval"], told["expected"], told["distribution"]) == (None, None, [])
+    assert report.details is not None
+    assert told["atLeastOne"] == pytest.approx(report.bags.at_least_one[report.details.bags[0].bag], rel=1e-6)
+    judged = report_of(mil, X, counts > 0, groups, truth=truth)
+    assert judged.bags is not None
+    assert {"True", "Expected", "Low", "High"} < set(bag_rows(judged.bags, word="true").columns)
+    assert len(judged.distributions) == 6
+
+
 def test_mil_rows_show_the_columns_that_matter(data: Arrays, mil: Any) -> None:
     X, _, groups, counts = data
     plain = report_of(mil, X, counts > 0, groups)
@@ -229,7 +253,7 @@ def test_without_labels_there_are_still_laws(data: Arrays, llp: Any, mil: Any) -
         assert report.metrics == []
         assert report.bags is not None
         assert report.bags.known is None
-        assert len(report.distributions) == 6
+        assert len(report.distributions) == (6 if model is llp else 0)
         assert 'class="flag' not in render(report)
     alone = report_of(llp, X)
     assert alone.bags is None

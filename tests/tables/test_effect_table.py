@@ -12,6 +12,7 @@ import pytest
 import table_data
 
 import kofn
+from kofn.estimators import FitWarning, _count_mixture
 from kofn.tables import Effect, TableFile, TableModel, draw_effect, effect_of, fit_table, predict_bags, predict_rows
 
 LINEAR = kofn.Linear(l2=0.01)
@@ -53,6 +54,25 @@ def test_intervals_are_those_of_the_estimator(folder: Path, model: TableModel) -
         np.testing.assert_allclose(found.high[:, 0], high[order], rtol=1e-9)
 
 
+def test_intervals_of_trees_warn_that_they_are_too_narrow(folder: Path) -> None:
+    estimator = kofn.LLPClassifier(kofn.Trees(rounds=3), bootstrap=3, random_state=0)
+    trees = fit_table(folder / "t.csv", estimator, bag="bag", label="count", features="x,colour")
+    with pytest.warns(FitWarning, match="90 % intervals of trees held 35 %"):
+        effect_of(trees, folder / "t.csv", by=["colour"])
+
+
+def test_an_effect_does_not_know_the_results_of_bags(folder: Path, model: TableModel, tmp_path: Path) -> None:
+    frame = pd.read_csv(folder / "t.csv")
+    table_data.write(frame.assign(count=0), tmp_path / "none.csv")
+    found, of_none = (effect_of(model, path, by=["bag"]) for path in (folder / "t.csv", tmp_path / "none.csv"))
+    np.testing.assert_array_equal(found.probability, of_none.probability)
+    assert "ignores each bag's own result" in found.averaged
+    for path in (folder / "t.csv", tmp_path / "none.csv"):
+        predict_rows(model, path, tmp_path / "rows.csv", posterior=True)
+        known = pd.read_csv(path)["count"].sum() / 4  # repeated on the rows of bags of four
+        assert pd.read_csv(tmp_path / "rows.csv")["posterior"].sum() == pytest.approx(known)
+
+
 def test_without_bootstrap_there_are_no_intervals(folder: Path) -> None:
     plain = fit_table(
         folder / "t.csv", kofn.LLPClassifier(LINEAR, random_state=0), bag="bag", label="count", features="x,colour"
@@ -68,6 +88,24 @@ def test_without_bootstrap_there_are_no_intervals(folder: Path) -> None:
         with pytest.raises(ValueError, match=r"`bootstrap` must be a number of fits, such as 50"):
             ask()
     assert not (folder / "no.csv").exists()
+
+
+def test_bags_are_predicted_some_at_a_time(
+    folder: Path, model: TableModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All bags of 208,000 people by 50 models at once were killed."""
+    frame = pd.read_csv(folder / "t.csv").assign(people=lambda t: 1 + 40 * (t["bag"] == "b007"))
+    table_data.write(frame, tmp_path / "many.csv")
+    asked: dict[str, Any] = {"bag": "bag", "copies": "people", "interval": 0.9}
+    predict_bags(model, tmp_path / "many.csv", tmp_path / "whole.csv", **asked)
+    monkeypatch.setattr(_count_mixture, "ENTRIES", 100)  # of 5 models and bags of four
+    sizes = [
+        part.sizes.tolist() for part in _count_mixture.in_parts(kofn.Bags.from_sizes([4] * 7 + [164] + [4] * 9), 5)
+    ]
+    assert max(sum(part) for part in sizes if 164 not in part) == 20
+    assert [size for part in sizes for size in part] == [4] * 7 + [164] + [4] * 9
+    predict_bags(model, tmp_path / "many.csv", tmp_path / "parts.csv", **asked)
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "parts.csv"), pd.read_csv(tmp_path / "whole.csv"))
 
 
 def test_copies_weigh(folder: Path, model: TableModel, tmp_path: Path) -> None:

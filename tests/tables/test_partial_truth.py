@@ -6,14 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import table_data
 from cli_calls import fine
+from scipy.special import expit
 
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.learners import Linear
+from kofn.metrics import auc_within_bags
 from kofn.report import render
-from kofn.tables import TableModel, evaluate_bags, evaluate_rows, fit_table, report_table
+from kofn.tables import TableFile, TableModel, evaluate_bags, evaluate_rows, fit_table, report_table
 
 TASKS: dict[str, tuple[Any, dict[str, Any]]] = {
     "llp": (LLPClassifier(Linear(l2=0.01), random_state=0), {"bag": "bag", "label": "count"}),
@@ -53,7 +56,7 @@ def test_rows_with_a_class_are_judged_and_bags_are_not_changed(tmp_path: Path, t
     unlabelled = int(frame["labelled"][:100].isna().sum())
     assert of_rows.numbers["number"] == (unlabelled if task == "pu" else 100)
     assert "rows whose true class is known" in of_rows.sentence
-    assert "known" not in wholly.verdicts[2].sentence
+    assert "is known" not in wholly.verdicts[2].sentence
     render(partly)
 
 
@@ -76,3 +79,18 @@ def test_what_was_trained_on_is_told(tmp_path: Path, task: str) -> None:
         said = fine("evaluate", tmp_path / "model", data)
         assert ("was trained on these data" in said) is seen
         assert json.loads(fine("evaluate", tmp_path / "model", data, "--json"))["trained_on"] is seen
+
+
+@pytest.mark.parametrize("task", ["llp", "mil"])
+def test_rows_are_also_measured_within_the_bags_of_training_where_the_data_have_them(tmp_path: Path, task: str) -> None:
+    model = fitted(tmp_path, task)
+    frame = table_data.make_table(rows=400, seed=1)
+    frame.loc[frame.index >= 300, "truth"] = None
+    data = table_data.write(frame, tmp_path / "whole.csv")
+    found = evaluate_rows(model, data, truth="truth", positive="pos")
+    scores = np.concatenate([part for part, _ in model.scores(TableFile(data))])[:300]
+    truth = (frame["truth"][:300] == "pos").to_numpy().astype(int)
+    assert found["auc_within_bags"] == pytest.approx(auc_within_bags(truth, scores, frame[model.bag][:300].to_numpy()))
+    assert found["expected_ratio"] == pytest.approx(expit(scores).sum() / truth.sum())
+    without = table_data.write(frame.drop(columns=model.bag), tmp_path / "without.csv")
+    assert "auc_within_bags" not in evaluate_rows(model, without, truth="truth", positive="pos")

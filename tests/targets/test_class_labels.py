@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kofn.targets import class_counts_of_proportions, require_class_counts
@@ -34,10 +34,12 @@ def test_rounded_proportions_fill_the_bag(shares: list[float], size: int, digits
     exact = torch.tensor([shares], dtype=torch.float64)
     exact = exact / exact.sum()
     published = (exact * 10**digits).round() / 10**digits
+    between = exact[(exact > 0) & (exact < 1)] * size
+    assume(bool(((between >= 1) & (between <= size - 1)).all()))  # else it may be refused
     counts = class_counts_of_proportions(exact, torch.tensor([size]), rounding="nearest")
     assert counts.sum() == size
     assert ((counts - exact * size).abs() < 1).all()
-    if (published.sum() - 1).abs() < 0.01:
+    if (published.sum() - 1).abs() < 0.01 and bool(((published == 0) | (published * size >= 1)).all()):
         assert class_counts_of_proportions(published, torch.tensor([size]), rounding="nearest").sum() == size
 
 
@@ -87,3 +89,15 @@ def test_proportions_that_no_bag_has(shares: list[float], message: str) -> None:
 def test_counts_that_no_bag_has(counts: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         require_class_counts(torch.tensor([[4.0, 0.0, 0.0], counts]), torch.tensor([4, 4]))
+
+
+@pytest.mark.parametrize(
+    ("shares", "size", "become"),
+    [([0.81, 0.1, 0.09], 1, [1, 0, 0]), ([0.5, 0.49, 0.01], 20, [10, 10, 0]), ([0.98, 0.02, 0.0], 10, [10, 0, 0])],
+)
+def test_rounding_makes_no_certainty(shares: list[float], size: int, become: list[int]) -> None:
+    given = torch.tensor([[0.5, 0.5, 0.0], shares], dtype=torch.float64)
+    with pytest.raises(ValueError, match="`rounding='nearest'` must not make a certainty of a proportion") as found:
+        class_counts_of_proportions(given, torch.tensor([2, size]), rounding="nearest", names=["a", "b"])
+    assert f"bag 'b' has {size} instances and the proportions {shares}, which would become {become}" in str(found.value)
+    assert "say how many: `copies`" in str(found.value)

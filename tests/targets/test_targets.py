@@ -241,6 +241,24 @@ class TestProportions:
             assert torch.equal(found, counts)
         assert from_proportions(0.29, 100).counts == 29  # 28.999999999999996
 
+    @pytest.mark.parametrize(("share", "size", "become"), [(0.81, 1, 1), (0.19, 1, 0), (0.996, 100, 100), (0.04, 8, 0)])
+    def test_rounding_makes_no_certainty(self, share: float, size: int, become: int) -> None:
+        """A share of .81 in a bag of one became 1: .975 was learned where .679 is true."""
+        shares, sizes = torch.tensor([0.5, share], dtype=torch.float64), torch.tensor([2, size])
+        with pytest.raises(ValueError, match="`rounding='nearest'` must not make a certainty of a proportion") as found:
+            from_proportions(shares, sizes, rounding="nearest", names=["a", "b"])
+        said = f"bag 'b' has {size} instances and the proportion {share:g}, which would become {become} positives"
+        assert said in str(found.value)
+        for cure in ("`copies`", "`rounding='spread'`", "`noise`"):
+            assert cure in str(found.value)
+        assert isinstance(from_proportions(shares, sizes, rounding="spread"), Spread)
+
+    def test_certain_proportions_stay_so(self) -> None:
+        shares = torch.tensor([0.0, 1.0, 1.0 - 1e-16, 0.3], dtype=torch.float64)
+        found = from_proportions(shares, torch.tensor([1, 3, 1000, 4]), rounding="nearest").counts
+        assert isinstance(found, Tensor)
+        assert found.tolist() == [0, 3, 1000, 1]
+
     def test_not_whole(self) -> None:
         shares = torch.tensor([0.5, 0.33])
         with pytest.raises(

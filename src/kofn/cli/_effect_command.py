@@ -38,6 +38,10 @@ def effect(
 ) -> None:
     """Show the mean probability of groups of rows, such as P(vote | age).
 
+    It is the mean of the rows' predicted probabilities, and ignores the result of each row's bag: a group in a bag with
+    a high count has the same number as in one with a low count. For probabilities that use the result of the bag, see
+    kofn predict --posterior.
+
     DATA needs the model's columns, but no labels and no bags. A column with many different numbers is cut into bins
     with round ends.
 
@@ -68,7 +72,7 @@ def effect(
     if json:
         columns = {name: values.tolist() for name, values in found.columns().items()}
         groups = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        as_json({"by": found.by, "level": found.level, "groups": groups})
+        as_json({"by": found.by, "averaged": found.averaged, "level": found.level, "groups": groups})
         return
     _show(found)
     for target in (output, figure):
@@ -82,6 +86,7 @@ def _show(found: Any) -> None:
         line(f"Mean probability, with {100 * found.level:g} % confidence intervals")
     else:
         line("Mean probability. For confidence intervals, fit with --bootstrap.")
+    line(found.averaged)
     for place, name in enumerate(found.classes):
         if len(found.classes) > 1:
             line("")

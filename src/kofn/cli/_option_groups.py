@@ -19,7 +19,9 @@ class Table:
     data: options.Data
     features: Annotated[
         str | None,
-        options.text_option("COLUMNS", "The feature columns, separated by commas. By default, all others."),
+        options.text_option(
+            "COLUMNS", "The feature columns, separated by commas. By default, all others but those of bags."
+        ),
     ] = None
     drop: Annotated[
         list[str] | None,

@@ -43,11 +43,12 @@ def predict(
     known, they add up to that count. Bags, labels and copies are in the columns of training.
 
     A bag's line has its size, the mean of its count of positive rows, the ends (low, high) of its central 90 %
-    interval, and the probability that at least one row is positive. An attention model gives only the last.
+    interval, and the probability that at least one row is positive. A model of multiple instances (kofn fit mil) gives
+    only the size and the last: labels that say "at least one" do not tell how many rows are positive.
 
     With --interval, the lines also have confidence intervals, which say how far another sample of bags could have moved
     the model: the ends low and high of a row's probability, and mean_low and mean_high of a bag's mean. The model must
-    have been fitted with --bootstrap.
+    have been fitted with --bootstrap. Posteriors have no intervals: --posterior and --interval exclude each other.
 
     With several classes, there is a column for each of them, such as probability_CLASS and mean_CLASS.
 

@@ -24,6 +24,7 @@ from torch.autograd import forward_ad
 from torch.nn.functional import logsigmoid
 
 from kofn.counts._layout import Layout
+from kofn.counts._repeated import without_repetition
 
 # The integrand over z = u / sigma is e^g, g(z) = sigma z s - K(sigma z) - z^2 / 2, log-concave with g'' <= -1. It is
 # summed by the trapezoid rule, which converges exponentially for an analytic integrand, over all z at which it is
@@ -33,11 +34,13 @@ from kofn.counts._layout import Layout
 _DROP, _TOLERANCE, _FIRST, _MOST, _SEARCHES = 37.0, 1e-6, 32, 4096, 60
 _WIDEST = math.sqrt(2 * _DROP)  # from the mode to where the integrand is e^-DROP of it, at most, because g'' <= -1
 _ENTRIES = 1 << 21  # instances times nodes that are worked on at a time
+_COUNTS = 1 << 12  # counts of a table that are
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def moments(x: Tensor, layout: Layout, sigma: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance of S: E[E(S | u)], and E[var(S | u)] + var(E(S | u)), of logits in float64."""
+    x, layout = without_repetition(x, layout)
     # sigmoid(x + sigma z) has its poles at a distance of pi / sigma: the step shrinks with sigma.
     finest = max(1.0, float(sigma.detach().max())) if sigma.numel() else 1.0
     steps = torch.linspace(-_WIDEST, _WIDEST, math.ceil(48 * finest), dtype=x.dtype, device=x.device)
@@ -82,38 +85,116 @@ def _terms_of_count(x: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) ->
         u = sigma * z
         return u * wanted - cumulants(x, layout, u)
 
-    return _terms(integrand, low, high, _FIRST)
+    return _terms(integrand, low, high)
 
 
 def log_shifts(x: Tensor, layout: Layout, sigma: Tensor) -> Tensor:
-    """log E_u[e^{u s - K(u)}] of every count: laid out as `CountDistribution.log_probs` is."""
+    """log E_u[e^{u s - K(u)}] of every count: laid out as `CountDistribution.log_probs` is.
+
+    The counts of a bag share its nodes, and K is computed once for each of these. A large bag has thousands of nodes,
+    but each count takes dozens of them, those near its mode. Some counts are worked on at a time.
+    """
     every = layout.of_counts()
+    place = every.place()
+    bag = every.spread(torch.arange(layout.shape.numel(), device=x.device).reshape(layout.shape))
+    owner = bag.expand(torch.broadcast_shapes(bag.shape, place.shape))
+    shape, place, owner = owner.shape, place.expand(owner.shape).flatten(), owner.flatten()
+    if not len(place):
+        return sigma.new_zeros(shape)
+    x, layout = without_repetition(x, layout)
+    sizes = layout.sizes.double()
+    counts = torch.minimum(place.double(), sizes.flatten()[owner])  # a count past the size of its bag is impossible
     with torch.no_grad():
-        sizes = layout.sizes.double()
         low, high = _range(x.detach(), layout, sigma.detach(), torch.zeros_like(sizes), sizes)
-        width = float((high - low).max()) / (2 * _WIDEST) if low.numel() else 1.0
-
-    def integrand(z: Tensor) -> Tensor:
-        u = sigma * z
-        return every.spread(u) * every.place() - every.spread(cumulants(x, layout, u))
-
-    first = _FIRST * 2 ** max(0, math.ceil(math.log2(width))) if math.isfinite(width) else _FIRST
-    return _terms(integrand, low, high, first, every)[1].logsumexp(0).masked_fill(every.spread(sigma == 0), 0.0)
-
-
-def _terms(
-    log_integrand: Callable[[Tensor], Tensor], low: Tensor, high: Tensor, nodes: int, every: Layout | None = None
-) -> tuple[Tensor, Tensor]:
-    """Nodes from low to high, and logarithms of what they add to the integral of e^log_integrand times the density."""
+        nodes, most = _first_nodes(low, high, sigma.detach(), sizes), 3 * _FIRST
     while True:
-        k = torch.arange(nodes + 1, dtype=low.dtype, device=low.device).reshape(-1, *(1 for _ in low.shape))
-        z = low + (high - low) * (k / nodes)
-        weight = -z.square() / 2 - _LOG_SQRT_2PI + ((high - low) / nodes).log()
-        terms = log_integrand(z) + (weight if every is None else every.spread(weight))
-        fine, coarse = terms.detach().logsumexp(0), terms.detach()[::2].logsumexp(0) + math.log(2)
-        if nodes >= _MOST or not bool(((fine - coarse).abs() > _TOLERANCE).any()):
+        z, weight = _nodes(low, high, nodes)
+        u = sigma * z
+        slopes, heights = (each.reshape(nodes + 1, -1).T.contiguous() for each in (u, weight - cumulants(x, layout, u)))
+        sums = []
+        for bags, some in zip(owner.split(_COUNTS), counts.split(_COUNTS), strict=True):
+            value, enough = _sum(_near_mode(slopes, heights, bags, some, most))
+            if nodes < _MOST and not enough:
+                break
+            sums.append(value)
+        else:
+            return torch.cat(sums).reshape(shape).masked_fill(every.spread(sigma == 0), 0.0)
+        nodes, most = 2 * nodes, 2 * most
+
+
+def _first_nodes(low: Tensor, high: Tensor, sigma: Tensor, sizes: Tensor) -> int:
+    """How many nodes to begin with: as many as the narrowest integrand takes.
+
+    It is about a normal density of variance 1 / (1 + sigma^2 var S), and var S <= n / 4. The sums over all nodes and
+    over every other one agree to TOLERANCE where a step is at most half of its standard deviation.
+    """
+    steps = (high - low) * (1 + sigma.square() * sizes / 4).sqrt() / 0.5
+    wanted = float(steps.max()) / _FIRST if steps.numel() else 1.0
+    return min(_MOST, _FIRST * 2 ** max(0, math.ceil(math.log2(wanted)))) if math.isfinite(wanted) else _FIRST
+
+
+def _near_mode(slopes: Tensor, heights: Tensor, owner: Tensor, counts: Tensor, most: int) -> Tensor:
+    """Logarithms of the terms of some counts, those above e^-DROP of the largest: (nodes of a count, m).
+
+    A count at the edge of its bag, or of a small bag, has a wide integrand: of its nodes every second, fourth, ... is
+    taken, so that they are at most `most` and one more.
+
+    Args:
+        slopes: (bags, nodes) what a count is multiplied by.
+        heights: (bags, nodes) what is then added.
+        owner: (m,) the bag of each count.
+        counts: (m,).
+        most: nodes of a count.
+    """
+    last = slopes.shape[1] - 1
+    first, slope, height = owner * (last + 1), slopes.flatten(), heights.flatten()
+
+    def at(node: Tensor) -> Tensor:
+        return slope[first + node] * counts + height[first + node]
+
+    with torch.no_grad():
+        zero = torch.zeros_like(first)
+        mode = _largest(zero, zero + last, lambda node: at(node) >= at(node - 1))  # concave: up to it terms rise
+        least = at(mode) - _DROP
+        left = mode - _largest(zero, mode, lambda steps: at(mode - steps) >= least)
+        right = mode + _largest(zero, last - mode, lambda steps: at(mode + steps) >= least)
+        stride = 2 ** ((right - left).clamp(min=1) / most).log2().ceil().clamp(min=0).long()
+        steps = torch.arange(int(((right - left) // stride).max()) + 1, device=left.device).unsqueeze(1)
+        node = left + stride * steps
+    return at(node.clamp(max=last)).masked_fill(node > last, -torch.inf) + stride.log()
+
+
+def _largest(low: Tensor, high: Tensor, holds: Callable[[Tensor], Tensor]) -> Tensor:
+    """The largest number from low to high for which something holds, where it holds for no larger one than that."""
+    for _ in range(int((high - low).max()).bit_length()):
+        middle = (low + high + 1) // 2
+        true = holds(middle) | (low == high)
+        low, high = torch.where(true, middle, low), torch.where(true, high, middle - 1)
+    return low
+
+
+def _terms(log_integrand: Callable[[Tensor], Tensor], low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """Nodes from low to high, and logarithms of what they add to the integral of e^log_integrand times the density."""
+    nodes = _FIRST
+    while True:
+        z, weight = _nodes(low, high, nodes)
+        terms = log_integrand(z) + weight
+        if nodes >= _MOST or _sum(terms.detach())[1]:
             return z, terms
         nodes *= 2
+
+
+def _nodes(low: Tensor, high: Tensor, nodes: int) -> tuple[Tensor, Tensor]:
+    """Nodes from low to high, one more than their number says, and logarithms of their weights times the density."""
+    k = torch.arange(nodes + 1, dtype=low.dtype, device=low.device).reshape(-1, *(1 for _ in low.shape))
+    z = low + (high - low) * (k / nodes)
+    return z, -z.square() / 2 - _LOG_SQRT_2PI + ((high - low) / nodes).log()
+
+
+def _sum(terms: Tensor) -> tuple[Tensor, bool]:
+    """The logarithm of the sum over nodes, and whether that over every other node is the same."""
+    fine, coarse = terms.logsumexp(0), terms.detach()[::2].logsumexp(0) + math.log(2)
+    return fine, not bool(((fine.detach() - coarse).abs() > _TOLERANCE).any())
 
 
 def _range(x: Tensor, layout: Layout, sigma: Tensor, least: Tensor, most: Tensor) -> tuple[Tensor, Tensor]:
@@ -141,10 +222,13 @@ def _g(x: Tensor, layout: Layout, sigma: Tensor, counts: Tensor, z: Tensor) -> t
 
 
 def _mode(x: Tensor, layout: Layout, sigma: Tensor, counts: Tensor) -> Tensor:
-    """Where g is largest, about: Newton's method, by halves where it would leave the interval that holds it."""
+    """Where g is largest, about: Newton's method, by halves where it would leave the interval that holds it.
+
+    Also where a step is not half as long as the one before: else two steps may follow each other in a circle.
+    """
     # g' = sigma (s - E[S | u]) - z, and E[S | u] lies between 0 and n.
     low, high = sigma * (counts - layout.sizes), sigma * counts
-    z = torch.zeros_like(low)
+    z, moved = torch.zeros_like(low), high - low
     for _ in range(_SEARCHES):
         p = torch.sigmoid(x + layout.spread(sigma * z))
         slope = sigma * (counts - layout.sum(p)) - z
@@ -154,8 +238,10 @@ def _mode(x: Tensor, layout: Layout, sigma: Tensor, counts: Tensor) -> Tensor:
         if not bool(away.any()):
             break
         low, high = torch.where(slope > 0, z, low), torch.where(slope > 0, high, z)
-        step = z + slope / curvature
-        z = torch.where(away, torch.where((step > low) & (step < high), step, (low + high) / 2), z)
+        newton = z + slope / curvature
+        trusted = (newton > low) & (newton < high) & (2 * (newton - z).abs() < moved)
+        step = torch.where(trusted, newton, (low + high) / 2)
+        moved, z = (step - z).abs(), torch.where(away, step, z)
     return z
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from kofn.bags import Bags
 from kofn.counts import CountDistribution
 from kofn.counts._table import interval_of_table, log_tail_of, mode_of_table, only_between
+
+ENTRIES = 1 << 20  # logits of instances by models that are worked on at a time
 
 
 class CountMixture:
@@ -94,7 +98,23 @@ class CountMixture:
 def count_distribution(log_odds: Tensor, offsets: Tensor, bag_effect: float = 0.0) -> CountDistribution | CountMixture:
     """The distribution of each bag's count from the log-odds (B, m) of its instances by each of B models."""
     members = [CountDistribution(each, offsets=offsets, bag_effect=bag_effect) for each in log_odds]
-    return members[0] if len(members) == 1 else CountMixture(members)
+    # With a bag effect most answers take a table of all counts, which a mixture keeps.
+    return members[0] if len(members) == 1 and not bag_effect else CountMixture(members)
+
+
+def in_parts(bags: Bags, models: int) -> Iterator[Bags]:
+    """The bags, some at a time and in their order: of so many instances, by so many models, that all fit into memory.
+
+    Examples:
+        >>> import kofn
+        >>> [part.names for part in in_parts(kofn.Bags.from_sizes([400_000, 1, 700_000]), 1)]
+        [[0, 1], [2]]
+    """
+    whole = (bags.offsets[1:] - 1).clamp(min=0) * models // ENTRIES
+    changes = (whole.diff() > 0).nonzero().flatten() + 1
+    edges = [0, *changes.tolist(), len(bags)]
+    for start, end in itertools.pairwise(edges):
+        yield bags.select(slice(start, end))
 
 
 def _last(first: Tensor, last: Tensor, holds: Callable[[Tensor], Tensor]) -> Tensor:

@@ -109,12 +109,27 @@ MEASURES: Mapping[str, Measure] = {
         "Small if more labelled positives have high scores than a random sample of the positives can have.",
     ),
     "accuracy": Measure("Accuracy", "Share of instances whose class is predicted.", percent=True),
+    "average_precision": Measure(
+        "Average precision",
+        "Mean precision over all recalls, where positives are rare; by chance it is the share of positives.",
+        percent=True,
+    ),
     "balanced_accuracy": Measure("Balanced accuracy", "Mean of the accuracies of the classes.", percent=True),
     "auc": Measure(
         "AUC",
         "How often a positive instance scores above a negative one; of several classes the mean over them.",
         percent=True,
     ),
+    "auc_within_bags": Measure(
+        "AUC within bags",
+        "How often a positive instance scores above a negative one of the same bag; a model that only knows the bag "
+        "has 50\u00a0%.",
+        percent=True,
+    ),
     "f1": Measure("F1 score", "Harmonic mean of precision and recall."),
+    "expected_ratio": Measure(
+        "Expected over observed positives",
+        "Sum of the predicted probabilities over the number of positives; 1 if all is well.",
+    ),
     "log_loss": Measure("Log loss", "Mean of -log P(true class) of an instance; lower is better."),
 }

@@ -27,6 +27,8 @@ from kofn.estimators._pu_classifier import PUClassifier
 from kofn.estimators._pu_measures import pu_measures
 from kofn.estimators._rates import count_rates
 from kofn.estimators._row_labels import whole_truth
+from kofn.estimators._verdicts import RARE
+from kofn.metrics._within_bags import pairs_within_bags
 
 Array = NDArray[Any]
 
@@ -40,6 +42,7 @@ def measure(
     truth: Array | None = None,
     bag_logits: Array | None = None,
     members: Tensor | None = None,
+    groups: Array | None = None,
 ) -> dict[str, float]:
     """Measures of a fitted estimator by their names, which `MEASURES` explains.
 
@@ -54,14 +57,16 @@ def measure(
         bag_logits: (b,) log-odds of the bags by an attention model.
         members: (B, n) or (B, n, C) logits by each member of a bootstrap, whose mixture the labels and counts of bags
             are measured by; None where `logits` are of one model.
+        groups: (n,) the bag of each instance, for the AUC within bags; by default as `bags` has it.
 
     Returns:
         With `y`, LLP: log_likelihood, log_likelihood_baseline, log_likelihood_gain. MIL: these, bag_accuracy,
         bag_accuracy_baseline, bag_auc. PU: the measures of `pu_measures`. With counts that `truth` or `y` tells:
         expected_count_error, expected_count_error_baseline, interval_coverage, calibration_error; of bounds
-        expected_count_in_interval, of noisy counts distance_to_observed. With `truth`: accuracy, log_loss,
-        positive_share, predicted_positive_share, auc, balanced_accuracy, f1. What needs both classes is left out where
-        there is one. Of several classes errors and coverages of counts are means over bags and classes.
+        expected_count_in_interval, of noisy counts distance_to_observed. With `truth`: accuracy or, where positives are
+        rare, average_precision, log_loss, positive_share, predicted_positive_share, expected_ratio, auc,
+        auc_within_bags, balanced_accuracy, f1. What needs both classes is left out where there is one. Of several
+        classes errors and coverages of counts are means over bags and classes.
     """
     if members is None and logits is not None:
         members = torch.from_numpy(logits).unsqueeze(0)
@@ -86,8 +91,11 @@ def measure(
     if truth is not None and logits is not None:
         judged = judged & (truth >= 0)
         if judged.any():
+            if groups is None and bags is not None and not isinstance(estimator, PUClassifier):
+                groups = bag_of_rows(bags, len(logits))
             marginal = estimator._marginal(torch.from_numpy(logits[judged])).numpy()
-            found |= _instances(marginal, np.asarray(truth, dtype=np.int64)[judged])
+            of = None if groups is None else groups[judged]
+            found |= _instances(marginal, np.asarray(truth, dtype=np.int64)[judged], of)
     return _in_order(found)
 
 
@@ -101,6 +109,13 @@ def scores_of(estimator: Any, X: Any, bags: Bags | None) -> dict[str, Any]:
         return {"logits": None, "bag_logits": estimator._pooled_logits(estimator._instances(X), bags)}
     members = estimator._member_logits(X)
     return {"logits": mixed(members, classes=members.dim() == 3).numpy(), "members": members}
+
+
+def bag_of_rows(bags: Bags, rows: int) -> NDArray[np.int64] | None:
+    """(rows,) the bag of each row, below 0 for a row in no bag; None where no bag has two rows to be put in order."""
+    found = np.arange(-rows, 0)
+    found[bags.index.numpy()] = bags.bag_of().numpy()
+    return found if len(bags) < int((found >= 0).sum()) else None
 
 
 def known_counts(
@@ -208,21 +223,30 @@ def _bags(estimator: MILClassifier, scores: Array, y: Any, bags: Bags) -> dict[s
     return result
 
 
-def _instances(logits: Array, truth: Array) -> dict[str, float]:
-    """Measures of the scores (n,) of instances against their true classes, 0 and 1."""
-    each = np.logaddexp(0.0, np.where(truth == 1, -logits, logits))
+def _instances(logits: Array, truth: Array, groups: Array | None) -> dict[str, float]:
+    """Measures of the scores (n,) of instances against their true classes, 0 and 1, with the bags of these, if any."""
+    positive, negative = np.logaddexp(0.0, -logits), np.logaddexp(0.0, logits)  # -log P of either class
+    share = float(truth.mean())
     result = {
-        "accuracy": metrics.accuracy(truth, logits),
-        "log_loss": float(each.mean()),
-        "positive_share": float(truth.mean()),
+        "log_loss": float(np.where(truth == 1, positive, negative).mean()),
+        "positive_share": share,
         "predicted_positive_share": float((logits > 0).mean()),
     }
+    if share < RARE and truth.any():
+        result["average_precision"] = metrics.average_precision(truth, logits)
+    else:
+        result["accuracy"] = metrics.accuracy(truth, logits)
+    if truth.any():
+        result["expected_ratio"] = float(np.exp(-positive).sum() / truth.sum())
     if 0 < truth.sum() < len(truth):
         result |= {
             "auc": metrics.auc(truth, logits),
             "balanced_accuracy": metrics.balanced_accuracy(truth, logits),
             "f1": metrics.f1(truth, logits),
         }
+    if groups is not None:
+        in_order, pairs = pairs_within_bags(truth, logits, groups)
+        result |= {"auc_within_bags": float(in_order.sum() / pairs.sum())} if pairs.any() else {}
     return result
 
 

@@ -39,11 +39,11 @@ def verdicts(estimator: Any, judged: Judged, y: Any = None, truth: Any = None) -
     if isinstance(estimator, PUClassifier):
         labelled = np.zeros(judged.members.shape[1], bool) if y is None else np.asarray(y == estimator.classes_[1])
         of_labels = skill_of_order(judged, labelled), calibration_of_share(estimator, judged, labelled, truth)
-        return [*of_labels, row_verdict(estimator, judged, truth, ~labelled)]
+        return [*of_labels, row_verdict(estimator, judged, y, truth, ~labelled)]
     return [
         _skill(estimator, judged, y),
         _calibration(estimator, judged, y, whole_truth(truth)),
-        row_verdict(estimator, judged, truth, np.ones(judged.members.shape[1], bool)),
+        row_verdict(estimator, judged, y, truth, np.ones(judged.members.shape[1], bool)),
     ]
 
 

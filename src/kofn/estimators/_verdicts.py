@@ -17,9 +17,14 @@ SLACK = 0.05. Intervals of 90 % miss one count in ten. Five points less is half 
     coverage of exactly what is asked would not rule out twice as many misses, there are too few bags, and a coverage
     that is not "bad" is "unknown": with 90 % asked that is so below 44 bags.
 
+RARE = 1/10. With fewer positives, accuracy says next to nothing: a model that finds none of them has more than 90 %.
+    Average precision stands in its place.
+
 SCARCE = 1/4. Of a share of positives the slack is min(SLACK, share / 4). Who plans with the expected number of them is
     then wrong by a quarter at most; five points alone would let a model expect 6 % where 1 % are positive.
     The two meet at 20 %. "good" takes a quarter of the share that was seen, "bad" of the upper end of its interval.
+    Of single rows "good" allows a quarter whatever the share is: a model may order rows well and expect a third of the
+    positives that there are.
 
 On training data a model shows what it remembers, not what it knows: there is no verdict on skill and calibration, and
 rows are "doubtful" at best.
@@ -38,11 +43,13 @@ from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
 from kofn.metrics._positive_unlabeled import _placements
+from kofn.metrics._within_bags import pairs_within_bags
 
 LEVEL = 0.9
 FEWEST = 5
 SLACK = 0.05
 SCARCE = 0.25
+RARE = 0.1
 
 Mark = Literal["good", "doubtful", "bad", "unknown"]
 Source = Literal["held-out", "new", "training"]
@@ -216,27 +223,73 @@ def mark_of_gap(gap: Estimate, share: Estimate, source: Source) -> Mark:
     return "bad" if gap.low > far or gap.high < -far else "doubtful"
 
 
-def mark_of_rows(rank: Estimate, chance: float, gain: Estimate, source: Source) -> Mark:
+def mark_of_rows(
+    rank: Estimate,
+    chance: float,
+    gain: Estimate,
+    source: Source,
+    *,
+    within: Estimate | None = None,
+    others: Iterable[bool] = (),
+) -> Mark:
     """Whether rows are right, from a measure of their order and the value that it has by chance, and from the gain.
 
-    Good are an order that is certainly better than chance, and probabilities that are certainly better than one and
-    the same for all rows. Bad is an order that is certainly no better than chance.
+    Good are an order that is certainly better than chance, among all rows and among those of the same bag, and
+    probabilities that are certainly better than one and the same for all rows. Bad is an order that is certainly no
+    better than chance, among all rows or within bags.
 
     Args:
         rank: the AUC or, of several classes, the accuracy.
         chance: what a model without features has: 1/2, or the share of the largest class.
         gain: of log-likelihood a row over a model that gives all rows the same probability.
         source: of the rows.
+        within: the AUC within bags; None where it is not needed.
+        others: whether each further condition holds, without which nothing is good.
 
     Examples:
         >>> mark_of_rows(Estimate(0.9, 0.85, 0.95), 0.5, Estimate(0.3, 0.2, 0.4), "new")
         'good'
         >>> mark_of_rows(Estimate(0.9, 0.85, 0.95), 0.5, Estimate(-0.3, -0.4, -0.2), "new")  # in order, but not so sure
         'doubtful'
+        >>> by_bag = Estimate(0.53, 0.49, 0.57)  # the model may know the bags, and nothing of their rows
+        >>> mark_of_rows(Estimate(0.9, 0.85, 0.95), 0.5, Estimate(0.3, 0.2, 0.4), "new", within=by_bag)
+        'doubtful'
     """
-    if rank.high <= chance:
+    if rank.high <= chance or (within is not None and within.high <= 0.5):
         return "bad"
-    return "good" if rank.low > chance and gain.low > 0 and source != "training" else "doubtful"
+    in_order = rank.low > chance and (within is None or within.low > 0.5)
+    return "good" if in_order and gain.low > 0 and source != "training" and all(others) else "doubtful"
+
+
+def auc_within(scores: NDArray[np.float64], positive: NDArray[np.bool_], bag_of: NDArray[Any]) -> Estimate | None:
+    """The AUC within bags with its interval, or None if fewer than `FEWEST` bags have rows of both classes.
+
+    It is a ratio of sums over bags, sum U_j / sum P_j, and bags are independent where rows need not be. With R the
+    ratio of all n bags and R_j that without bag j, the jackknife's variance is
+
+        (n - 1) / n sum_j (R_j - R)^2,   R_j - R = -(U_j - R P_j) / (sum P - P_j),
+
+    and Student's t has n - 1 degrees of freedom.
+
+    Args:
+        scores: (n,).
+        positive: (n,).
+        bag_of: (n,) the bag of each row.
+
+    Examples:
+        >>> scores, positive = np.arange(20.0), np.arange(20) % 4 > 1
+        >>> auc_within(scores, positive, np.arange(20) // 4)
+        Estimate(mean=1.0, low=1.0, high=1.0)
+    """
+    in_order, pairs = pairs_within_bags(positive, scores, bag_of)
+    both = pairs > 0
+    number, total = int(both.sum()), float(pairs.sum())
+    if number < FEWEST:
+        return None
+    ratio = float(in_order.sum()) / total
+    moves = (in_order - ratio * pairs)[both] / (total - pairs[both])
+    reach = float(student_t.ppf((1 + LEVEL) / 2, number - 1)) * sqrt((number - 1) / number * float((moves**2).sum()))
+    return Estimate(ratio, ratio - reach, ratio + reach)
 
 
 def auc_gain(scores: NDArray[np.float64], others: NDArray[np.float64] | None, positive: NDArray[np.bool_]) -> Estimate:

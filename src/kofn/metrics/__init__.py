@@ -6,9 +6,10 @@ left out before: ``auc(labels[mask], logits[mask])``.
 """
 
 from kofn.metrics._calibration import CountCalibration, bag_scores, count_calibration, expected_count_error
-from kofn.metrics._classification import accuracy, auc, balanced_accuracy, f1, precision, recall
+from kofn.metrics._classification import accuracy, auc, average_precision, balanced_accuracy, f1, precision, recall
 from kofn.metrics._positive_unlabeled import auc_bounds, auc_of_mixture, lift, precision_at, pu_auc, recall_at
 from kofn.metrics._selection import selection_p_value
+from kofn.metrics._within_bags import auc_within_bags
 
 __all__ = [
     "CountCalibration",
@@ -16,6 +17,8 @@ __all__ = [
     "auc",
     "auc_bounds",
     "auc_of_mixture",
+    "auc_within_bags",
+    "average_precision",
     "bag_scores",
     "balanced_accuracy",
     "count_calibration",

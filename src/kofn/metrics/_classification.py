@@ -43,6 +43,32 @@ def auc(labels: _Values, scores: _Values) -> float:
     return float(_sklearn().roc_auc_score(truth, ranks))
 
 
+def average_precision(labels: _Values, scores: _Values) -> float:
+    """Average precision: the area under the curve of precision against recall. Some label must be positive.
+
+        sum over thresholds of (recall_k - recall_{k - 1}) precision_k
+
+    Where positives are rare it says more than accuracy, which is high for a model that finds none of them. Scores
+    without any information have about the share of positives.
+
+    Args:
+        labels: 0 and 1; a tensor, an array or a list of any shape.
+        scores: of the same shape; only their order matters.
+
+    Raises:
+        ValueError: shapes that differ, labels other than 0 and 1, no positive, NaN.
+        ImportError: scikit-learn is not there.
+
+    Examples:
+        >>> from kofn import metrics
+        >>> metrics.average_precision([0, 1, 0, 1], [-2.0, -1.0, 0.5, 3.0])  # (1 + 2/3) / 2
+        0.8333333333333333
+    """
+    truth, values = _pair(labels, scores, "average_precision", 1)
+    ranks = np.unique(values, return_inverse=True)[1]  # same order, finite
+    return float(_sklearn().average_precision_score(truth, ranks))
+
+
 def accuracy(labels: _Values, scores: _Values, *, threshold: float = 0.0) -> float:
     """Fraction of correct predictions, (TP + TN) / n.
 

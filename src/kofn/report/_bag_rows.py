@@ -50,7 +50,7 @@ def bag_rows(bags: BagTable, links: Mapping[int, str] | None = None, word: str =
     """
     listed = listed_bags(len(bags), bags.surprise)
     chosen, note = (listed.places, listed.note) if bags.listed is None else (bags.listed, bags.note)
-    columns = ["Bag", "Size", "Expected", "Low", "High", "At least one"]
+    columns = ["Bag", "Size", *(["Expected", "Low", "High"] if bags.areas else []), "At least one"]
     columns[2:2] = [] if bags.known is None else [word.capitalize()]
     columns += [] if bags.labels is None else ["Label"]
     if bags.surprise is not None:
@@ -67,7 +67,8 @@ def _row(bags: BagTable, bag: int, link: str) -> Row:
         known = float(bags.known[bag])
         missed = bags.exact and (known < low or known > high)  # not of an unknown count, which is NaN
         cells.append(Cell("", "") if np.isnan(known) else Cell(number(known), known, known=missed))
-    cells += [_number(float(bags.expected[bag])), _number(low), _number(high)]
+    if bags.areas:
+        cells += [_number(float(bags.expected[bag])), _number(low), _number(high)]
     cells.append(Cell(percent(float(bags.at_least_one[bag])), float(bags.at_least_one[bag])))
     if bags.labels is not None:
         cells.append(Cell(bags.labels[bag], bags.labels[bag], words=True))

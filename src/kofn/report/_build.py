@@ -156,11 +156,12 @@ def _bag_chapters(
         estimator, task, bag_table, bags, members, labels=labels, label_texts=label_texts, counts=counts,
         truth=positive, bag_logits=shown.bag_logits, columns=columns, numbers=shown.places + 1,
     )  # fmt: skip
-    report["distributions"] = distributions.some_distributions(bag_table.names, bags, each, before, counts, effect)
+    if bag_table.areas:
+        report["distributions"] = distributions.some_distributions(bag_table.names, bags, each, before, counts, effect)
     if counts is not None:
         report["calibration"] = distributions.calibration(each, counts, bags.offsets, effect)
     examples = bag_examples(columns, bags, bag_table, label_texts, estimator._marginal(logits), positive, pixels)
-    bag = examples.typical_bag(counts)
+    bag = examples.typical_bag(counts) if bag_table.areas else None
     if bag is not None:
         distribution = distributions.bag_distribution(bag, bag_table.names, bags, each, before, counts, effect)
         report["typical_bag"] = examples.example(bag, int(bag_table.sizes[bag]), distribution=distribution)
@@ -279,6 +280,7 @@ def _bag_table(
         told=task == "llp" and positive is None,
         labels=label_texts if known is None or task == "mil" or not exact else None,
         positive=positive_bags,
+        areas=task != "mil" or (known is not None and bag_logits is None),
     )
     return table, known.long() if known is not None and exact else None, label_texts
 

@@ -112,6 +112,8 @@ class BagTable:
         surprise_meaning: of which probability, in a sentence.
         listed: places of the bags to list; None for all, or the first 300.
         note: how these were chosen.
+        areas: whether the distribution of counts says how many are positive. "At least one" does not tell that: without
+            a truth to compare with, expected counts and intervals of multiple instances are not shown.
     """
 
     names: Sequence[str]
@@ -129,6 +131,7 @@ class BagTable:
     surprise_meaning: str = ""
     listed: NDArray[np.int64] | None = None
     note: str = ""
+    areas: bool = True
 
     def __len__(self) -> int:
         return len(self.names)

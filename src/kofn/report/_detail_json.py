@@ -60,21 +60,22 @@ def details_json(chapters: Sequence[tuple[str, str, Report]]) -> Markup:
 
 def _bag(detail: BagDetail, bags: BagTable) -> dict[str, Any]:
     place = detail.bag
-    there = np.flatnonzero(detail.distribution > NEGLIGIBLE)
+    there = np.flatnonzero((detail.distribution > NEGLIGIBLE) & bags.areas)
     first, last = (int(there[0]), int(there[-1])) if len(there) else (0, 0)
     known = None if bags.known is None or np.isnan(bags.known[place]) else _number(bags.known[place])
     return {
         "name": _plain(bags.names[place]),
         "size": int(bags.sizes[place]),
-        "expected": _number(bags.expected[place]),
-        "interval": [int(bags.low[place]), int(bags.high[place])],
+        "expected": _number(bags.expected[place]) if bags.areas else None,
+        "interval": [int(bags.low[place]), int(bags.high[place])] if bags.areas else None,
+        "atLeastOne": _number(bags.at_least_one[place]),
         "known": known,
         "exact": bags.exact,
         "surprise": "" if bags.surprise is None else odds_text(float(bags.surprise[place])),
         "label": _plain(detail.label),
         "bounds": detail.bounds,
         "first": first,
-        "distribution": _numbers(detail.distribution[first : last + 1]),
+        "distribution": _numbers(detail.distribution[first : last + 1]) if bags.areas else [],
         "rows": detail.rows.tolist(),
         "probability": _numbers(detail.probability),
         "posterior": None if detail.posterior is None else _numbers(detail.posterior),

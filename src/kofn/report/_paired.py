@@ -127,6 +127,7 @@ def _of_bags(report: Report, sides: list[_Side], source: Source, truth: Any) -> 
     gain = mean_of(losses[0] - losses[1])
     number = len(losses[0])
     two = len(sides[0].estimator.classes_) == 2 and all(side.judged.bag_logits is None for side in sides)
+    two = two and not (truth is None and isinstance(sides[0].estimator, MILClassifier))  # which does not tell counts
     expected = known = None
     calibrations: list[Calibration] = []
     every = None

@@ -20,7 +20,8 @@ class PairedBags:
         names: (b,) of the bags.
         sizes: (b,) instances.
         log_likelihoods: (2, b) log P(label) by each model.
-        expected: (2, b) expected number of positives by each model; None of several classes and of attention.
+        expected: (2, b) expected number of positives by each model; None of several classes, of attention, and
+            of multiple instances without a truth, whose labels do not tell it.
         known: (b,) the known number of positives, or None.
         told: whether the models were told these numbers; False if they are a truth that they never saw.
 

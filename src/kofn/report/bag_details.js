@@ -27,8 +27,10 @@ function factList(bag, chapter) {
   add("Label", bag.label);
   const said = bag.bounds && bag.bounds[0] === bag.bounds[1] && bag.label !== "";
   if (bag.known !== null && !(said && chapter.word === "known")) add(`${chapter.word[0].toUpperCase()}${chapter.word.slice(1)} count`, numberText(bag.known));
-  add("Expected count", numberText(bag.expected));
-  add("90\u00a0% interval", `${bag.interval[0]} to ${bag.interval[1]}`);
+  if (bag.interval) {
+    add("Expected count", numberText(bag.expected));
+    add("90\u00a0% interval", `${bag.interval[0]} to ${bag.interval[1]}`);
+  } else add("P(at least one)", percentText(bag.atLeastOne));
   add("Surprise", bag.surprise);
   return list;
 }
@@ -106,6 +108,13 @@ function rowSection(bag, chapter, data) {
   return part;
 }
 
+// Labels that say "at least one" do not tell how many: of their bags there is no interval, and no distribution to draw.
+function countSection(bag, chapter) {
+  const summary = summaryOf(bag, chapter);
+  const figure = element("figure", { class: "plate" }, countPlot(bag, chapter.word, summary), element("figcaption", {}, summary));
+  return element("div", { class: "two" }, figure, element("div", {}, factList(bag, chapter), numbersOfCounts(bag)));
+}
+
 function startDetails() {
   const source = document.getElementById("bag-data");
   if (!source) return;
@@ -129,7 +138,6 @@ function startDetails() {
   function show(key) {
     const { bag, chapter } = bags.get(key);
     const shown = { ...bag, positive: chapter.positive === "positive" ? "positives" : chapter.positive };
-    const summary = summaryOf(shown, chapter);
     const heading = element("h2", { id: "bag-detail-h", tabindex: "-1" }, `Bag ${bag.name}`);
     const bar = element("div", { class: "dialog-bar" }, heading);
     for (const [text, step] of [["Previous", -1], ["Next", 1]]) {
@@ -141,8 +149,7 @@ function startDetails() {
     const close = element("button", { type: "button", class: "plain" }, "Close");
     close.addEventListener("click", () => dialog.close());
     bar.append(close);
-    const figure = element("figure", { class: "plate" }, countPlot(shown, chapter.word, summary), element("figcaption", {}, summary));
-    dialog.replaceChildren(bar, element("div", { class: "two" }, figure, element("div", {}, factList(bag, chapter), numbersOfCounts(bag))), rowSection(bag, chapter, data.tables[chapter.table]));
+    dialog.replaceChildren(bar, bag.interval ? countSection(shown, chapter) : factList(bag, chapter), rowSection(bag, chapter, data.tables[chapter.table]));
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
     heading.focus();

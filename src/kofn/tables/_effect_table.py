@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,11 +20,19 @@ from kofn.tables._table_model import TableModel
 
 Numbers = NDArray[np.float64]
 DEFAULT_LEVEL = 0.9
+#: What `Effect.probability` is, in a sentence.
+AVERAGED = (
+    "It is the mean predicted probability of a group's rows, and ignores each bag's own result; "
+    "kofn predict --posterior uses it."
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """The mean probability of groups of rows.
+    """The mean predicted probability of groups of rows.
+
+    It ignores the results of the bags that the rows lie in: the same rows have the same numbers whatever was counted in
+    their bag. Probabilities given the bag's result are the posteriors of `predict_rows`.
 
     Attributes:
         by: names of the columns that make the groups.
@@ -35,6 +43,7 @@ class Effect:
         low: (g, classes) lower ends of their confidence intervals; None without intervals.
         high: (g, classes) upper ends.
         level: of the intervals.
+        averaged: what the probability is, in a sentence.
 
     Examples:
         >>> import numpy as np
@@ -52,6 +61,7 @@ class Effect:
     low: Numbers | None = None
     high: Numbers | None = None
     level: float | None = None
+    averaged: ClassVar[str] = AVERAGED
 
     def columns(self) -> dict[str, Any]:
         """A table of the groups: a column for each of `by`, rows, probability and, with intervals, low and high.
@@ -78,7 +88,9 @@ def effect_of(
     copies: str | None = None,
     interval: float | None = None,
 ) -> Effect:
-    """The mean probability of the rows of each group, and how sure the model is of it. No labels are needed.
+    """The mean predicted probability of the rows of each group, and how sure the model is of it. No labels are needed.
+
+    It ignores each bag's own result, also if the data have it.
 
     Args:
         model: the model.
@@ -91,6 +103,9 @@ def effect_of(
 
     Raises:
         FileNotFoundError, ValueError: bad input; an interval of a model without a bootstrap.
+
+    Warns:
+        FitWarning: intervals of trees or of a network, which are too narrow.
 
     Examples:
         >>> import kofn, numpy as np
@@ -111,8 +126,9 @@ def effect_of(
     """
     estimator = model.estimator
     if interval is not None:
-        estimator._require_members()
         _require.level("interval", interval)
+    if interval is not None or estimator.members_:
+        estimator._require_members()
     level = interval or (DEFAULT_LEVEL if estimator.members_ else None)
     file = TableFile(data)
     names = _columns(file, by, model)

@@ -35,25 +35,28 @@ def evaluate_rows(
 
     Returns:
         on; rows; known_rows, how many of them have a true class; trained_on, whether the model was trained on these
-        data, which makes it look better than it is; and measures of the rows with a true class by name: accuracy,
-        balanced_accuracy, auc, log_loss, and of two classes f1, positive_share and predicted_positive_share; of
-        several, confusion: for each true class, by its name, how many of its rows are predicted to be of which.
+        data, which makes it look better than it is; and measures of the rows with a true class by name: accuracy
+        (of less than a tenth of positives average_precision), balanced_accuracy, auc, log_loss, and of two classes f1,
+        positive_share, predicted_positive_share, expected_ratio and, if the data have the bags of training,
+        auc_within_bags; of several, confusion: for each true class, by its name, how many of its rows are predicted to
+        be of which.
 
     Raises:
         FileNotFoundError, ValueError: bad input.
     """
     file = TableFile(data)
     file.require_columns(truth, *model.columns.names)
-    of_bag = [] if model.bag is None or model.copies else file.split_names(model.bag)
+    of_bag = [] if model.bag is None else file.split_names(model.bag)
     of_bag = of_bag if set(of_bag) <= set(file.columns) else []
     metadata = read_metadata(file, None, [truth, *of_bag])
     classes = truth_of(model, metadata.columns[truth], Column(file.path, truth), positive=positive)
     known = ~np.isnan(classes)
     logits = np.concatenate([part for part, _ in model.scores(file)])[known]
     table = encode_table(file, model.columns, rows=metadata.rows)
-    seen = was_trained_on(model.estimator, table, _groups([metadata.columns[name] for name in of_bag]))
+    groups = _groups([metadata.columns[name] for name in of_bag])
+    seen = was_trained_on(model.estimator, table, None if model.copies else groups)  # these have a row several times
     found = {"on": "rows", "rows": metadata.rows, "known_rows": int(known.sum()), "trained_on": seen}
-    found |= measure(model.estimator, logits, truth=classes[known])
+    found |= measure(model.estimator, logits, truth=classes[known], groups=None if groups is None else groups[known])
     if logits.ndim == 2:
         found["confusion"] = _confusion(classes[known], logits.argmax(1), model.estimator.classes_.tolist())
     return found

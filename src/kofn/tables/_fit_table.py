@@ -48,7 +48,8 @@ def fit_table(
         label: column of the label, or with commas two for an interval, or one for each class.
         bag: column of the bag, or several with commas that name it together; None for PU.
         copies: column that says how many instances a row stands for, of LLP; by default one.
-        features: columns to learn from, with commas; by default all others.
+        features: columns to learn from, with commas; by default all others. A column of the bag, such as the campaign
+            of a bag of campaign and day, may be one if it is named here.
         drop: columns to leave out, with or without commas.
         label_kind: of LLP: "proportion", "count", "interval" or, for a column of counts or proportions for each class,
             "classes"; None where the values tell.

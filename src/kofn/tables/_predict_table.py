@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from kofn import _require
+from kofn.bags import Bags
 from kofn.classes import one_vs_rest
-from kofn.estimators import PUClassifier
-from kofn.estimators._count_mixture import count_distribution
+from kofn.estimators import MILClassifier, PUClassifier
+from kofn.estimators._count_mixture import count_distribution, in_parts
 from kofn.estimators._ensemble import mean_intervals, mixed, row_intervals
-from kofn.estimators._measures import count_summaries, scores_of
+from kofn.estimators._measures import count_summaries
 from kofn.estimators._mil_classifier import ATTENTION
 from kofn.tables._evaluate_table import labels_as_trained
 from kofn.tables._reading import encode_table
@@ -45,13 +47,18 @@ def predict_rows(
         posterior: write P(positive | the label of the row's bag) too, as the column posterior. The data need the bags
             and labels of training, under their names. Of a bag whose count is known it sums to that count.
         interval: level of confidence intervals of the probabilities, the columns low and high, of a model that was
-            fitted with `bootstrap`.
+            fitted with `bootstrap`. Not with `posterior`, of which they are no intervals.
 
     Raises:
         FileNotFoundError, ValueError: bad input; a kept column of the name of one that is written; an interval of a
-            model without a bootstrap.
+            model without a bootstrap, or beside a posterior.
     """
     check_output(output)
+    if posterior and interval is not None:
+        raise ValueError(
+            "`interval` is of the probability, which does not know the result of the row's bag, and `posterior` does: "
+            "an interval beside it would be one of another quantity. Leave one of them out, or write two tables."
+        )
     file = TableFile(data)
     file.require_columns(*model.columns.names)
     kept = [] if keep is None else file.parse_columns(keep)
@@ -100,7 +107,8 @@ def predict_bags(
 ) -> int:
     """Write the distribution of each bag's count in numbers, in the order in which bags first appear; returns how many.
 
-    Of several classes these are columns of each: mean_CLASS, low_CLASS, high_CLASS, at_least_one_CLASS.
+    Of several classes these are columns of each: mean_CLASS, low_CLASS, high_CLASS, at_least_one_CLASS. Of multiple
+    instances only size and at_least_one are written: labels of "at least one" do not tell how many are positive.
 
     Args:
         model: the model.
@@ -109,40 +117,53 @@ def predict_bags(
         bag: the column of bags, or several with commas; they are repeated before the numbers.
         copies: the column that says how many instances a row stands for; by default that of training.
         interval: level of confidence intervals of the expected counts, the columns mean_low and mean_high, of a model
-            that was fitted with `bootstrap`.
+            that was fitted with `bootstrap`; not of multiple instances.
 
     Raises:
         FileNotFoundError, ValueError: bad input; a column of bags of the name of one that is written; an interval of a
-            model without a bootstrap or of an attention model.
+            model without a bootstrap or of multiple instances.
     """
     check_output(output)
     file = TableFile(data)
     named = file.parse_columns(bag)
-    attention = model.estimator.loss in ATTENTION  # which has no distribution of counts
-    each = ["at_least_one"] if attention else ["mean", "low", "high", "at_least_one"]
+    labels_tell_counts = not isinstance(model.estimator, MILClassifier)
+    each = ["mean", "low", "high", "at_least_one"] if labels_tell_counts else ["at_least_one"]
     if interval is not None:
+        if not labels_tell_counts:
+            raise ValueError(
+                "`interval` is about the expected count of a bag, which a model of multiple instances does not have: "
+                "its labels say whether there is a positive row, not how many. Leave `interval` out, or leave `bag` "
+                "out for intervals of the rows' probabilities."
+            )
         each += ["mean_low", "mean_high"]
         _require_interval(model, interval)
-        if attention:
-            raise ValueError("`interval` is about the expected count of a bag; an attention model has none.")
     _require_other_names(file, named, ["size", *(name for what in each for name in _names(model, what))])
     metadata = model.metadata(file, bag=bag, copies=copies)
-    bags = metadata.bags()
-    names = dict(zip(named, _columns(metadata.bag_names, len(named)), strict=True))
-    if attention:
-        scores = scores_of(model.estimator, encode_table(file, model.columns, rows=metadata.rows), bags)
-        positive = torch.sigmoid(torch.as_tensor(scores["bag_logits"])).numpy()
-        return write_table(output, [names | {"size": metadata.sizes, "at_least_one": positive}])
-    logits = torch.cat([part for part, _ in model.member_scores(file)], 1)[:, bags.index]
-    by_class = one_vs_rest(logits).movedim(1, 0) if logits.dim() == 3 else logits.unsqueeze(0)
-    told = {"size": metadata.sizes}
+    names = dict(zip(named, _columns(metadata.bag_names, len(named)), strict=True)) | {"size": metadata.sizes}
+    if not labels_tell_counts:
+        table = encode_table(file, model.columns, rows=metadata.rows)
+        log_odds = model.estimator.bag_decision_function(table, metadata.bag_of, metadata.copies)
+        return write_table(output, [names | {"at_least_one": torch.from_numpy(log_odds).sigmoid().numpy()}])
+    logits, bags = torch.cat([part for part, _ in model.member_scores(file)], 1), metadata.bags()
+    parts = [_counts_of(model, logits, part, each, interval) for part in in_parts(bags, len(logits))]
+    return write_table(output, [names | {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}])
+
+
+def _counts_of(
+    model: TableModel, logits: Tensor, bags: Bags, each: Sequence[str], interval: float | None
+) -> dict[str, NDArray[Any]]:
+    """The numbers of some bags, from the logits (B, n) or (B, n, C) of all rows by each of B models."""
+    entries = logits[:, bags.index]
+    by_class = one_vs_rest(entries).movedim(1, 0) if entries.dim() == 3 else entries.unsqueeze(0)
+    told: dict[str, NDArray[Any]] = {}
     for place, log_odds in enumerate(by_class):
         found = count_summaries(count_distribution(log_odds, bags.offsets, model.estimator.bag_effect_))
         if interval is not None:
             low, high = mean_intervals(model.estimator._marginal(log_odds), bags, interval)
-            found |= {"mean_low": low * metadata.sizes, "mean_high": high * metadata.sizes}
+            sizes = bags.sizes.numpy()
+            found |= {"mean_low": low * sizes, "mean_high": high * sizes}
         told |= {_names(model, what)[place]: found[what] for what in each}
-    return write_table(output, [names | told])
+    return told
 
 
 def _require_interval(model: TableModel, interval: float | None) -> None:

@@ -80,7 +80,7 @@ def read_training_table(
         raise ValueError("`bag` must name the column with the bag of each row for MILClassifier; got None.")
     if copies is not None and not isinstance(estimator, LLPClassifier):
         raise ValueError("`copies` goes with proportions and counts (LLP): other labels do not tell them apart.")
-    names = _features(file, features, drop, [name for chosen in taken.values() for name in chosen])
+    names = _features(file, features, drop, of_bag, [*labels, *taken["copies"]])
     warn_of_missing_header(file)
 
     def stage(what: str) -> Told:
@@ -128,18 +128,21 @@ def _require_different(file: TableFile, taken: dict[str, list[str]]) -> None:
             owner[name] = role
 
 
-def _features(file: TableFile, features: str | None, drop: Sequence[str], taken: Sequence[str]) -> list[str]:
-    """Columns to learn from: never a bag, a label or copies."""
+def _features(
+    file: TableFile, features: str | None, drop: Sequence[str], of_bag: Sequence[str], taken: Sequence[str]
+) -> list[str]:
+    """Columns to learn from: never a label or copies, and columns of the bag only if they are asked for."""
     dropped = {name for entry in drop for name in file.parse_columns(entry)}
     if features is not None:
         chosen = file.parse_columns(features)
         for name in chosen:
             if name in taken:
                 raise ValueError(
-                    f"{file.path}: column {name!r} is the bag, the label or the copies, so it cannot be a feature."
+                    f"{file.path}: column {name!r} is the label or the copies, so it cannot be a feature. Take it out "
+                    f"of `features`."
                 )
     else:
-        chosen = [name for name in file.columns if name not in set(taken)]
+        chosen = [name for name in file.columns if name not in {*taken, *of_bag}]
     columns = [name for name in chosen if name not in dropped]
     if not columns:
         raise ValueError(f"{file.path} has no column to learn from: all are bags, labels or dropped.")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from kofn import _require
-from kofn.targets._labels import counts_of_proportions
+from kofn.targets._labels import COPIES, counts_of_proportions
 
 UNKNOWN = -1
 
@@ -29,14 +29,16 @@ def class_counts_of_proportions(
         proportions: (b, C) from 0 to 1, with the sum 1 over the classes; NaN where one is not known.
         sizes: (b,) sizes of the bags.
         rounding: what to do with proportions that are not integer counts of their bag: "error" raises, "nearest" rounds
-            all down and gives what is left to the classes that lost most, so that they sum to the size.
+            all down and gives what is left to the classes that lost most, so that they sum to the size. A proportion
+            between 0 and 1 that would become none or all of the bag is refused: it would be a certainty.
         names: of the bags, for errors; by default their positions.
 
     Returns:
         (b, C) int64, -1 where unknown; what follows from the others is filled in.
 
     Raises:
-        ValueError: proportions outside [0, 1] or with another sum; not whole with rounding="error".
+        ValueError: proportions outside [0, 1] or with another sum; not whole with rounding="error"; a certainty by
+            rounding.
 
     Examples:
         >>> import torch, kofn
@@ -66,15 +68,26 @@ def class_counts_of_proportions(
         ),
     )
     if rounding == "nearest":
-        exact = _largest_remainders(exact, known, sizes, all_known)
+        whole = _largest_remainders(exact, known, sizes, all_known)
+        moved = known & (exact != exact.round()) & ((whole == 0) | (whole == sizes.unsqueeze(1)))
+        _refuse(
+            moved.any(1),
+            names,
+            lambda bag: (
+                f"`rounding='nearest'` must not make a certainty of a proportion: {{bag}} has {int(sizes[bag])} "
+                f"instances and the proportions {proportions[bag].tolist()}, which would become "
+                f"{whole[bag].long().tolist()} of each class. {COPIES}"
+            ),
+        )
+        exact = whole
     _refuse(
         (exact != exact.round()).any(1),
         names,
         lambda bag: (
             f"proportions of classes times the size of the bag must be integers: {{bag}} has {int(sizes[bag])} "
             f"instances and the proportions {proportions[bag].tolist()}, which would be {exact[bag].tolist()} of each "
-            f"class. If a cut file, a filter or a split left a part of the bag, keep bags whole (GroupKFold). Only if "
-            f"proportions were rounded when published, say rounding='nearest'."
+            f"class. If a cut file, a filter or a split left a part of the bag, keep bags whole (GroupKFold). {COPIES} "
+            f"Only if proportions were rounded when published, say rounding='nearest'."
         ),
     )
     return require_class_counts(torch.where(known, exact.round().long(), UNKNOWN), sizes, names=names)

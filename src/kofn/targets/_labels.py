@@ -14,6 +14,8 @@ from kofn.targets._bounds import Between, Exactly
 from kofn.targets._spread import Spread
 
 Rounding = Literal["error", "nearest", "spread"]
+#: What most often cures a proportion that is no count of its bag.
+COPIES = "If a row stands for many people, say how many: `copies`."
 
 
 def from_proportions(
@@ -29,14 +31,15 @@ def from_proportions(
         proportions: (...) or (b,) from 0 to 1, or one number for all bags.
         sizes: (...) or (b,) sizes of the bags, integers, or one int.
         rounding: what to do with a proportion that is not an integer count of its bag: "error" raises, "nearest" takes
-            the nearest count, "spread" shares it between the two neighbouring counts (`Spread`).
+            the nearest count, "spread" shares it between the two neighbouring counts (`Spread`). A proportion between 0
+            and 1 whose nearest count is 0 or the size of the bag is refused: it would become a certainty.
         names: of the bags, for errors; by default their positions.
 
     Returns:
         `Exactly` the counts, or `Spread` over their neighbours.
 
     Raises:
-        ValueError: proportions outside [0, 1], or not an integer count with rounding="error".
+        ValueError: proportions outside [0, 1]; not an integer count with rounding="error"; a certainty by rounding.
 
     Examples:
         >>> import torch, kofn
@@ -54,10 +57,19 @@ def from_proportions(
                 f"a proportion times the size of its bag must be an integer: {_named(bag, names)} has "
                 f"{_at(sizes, bag):g} instances and the proportion {_at(proportions, bag):g}, which would be "
                 f"{_at(exact, bag):g} positives. Are instances of the bag missing? A cut file, a filter or a split "
-                f"leaves half a bag with the proportion of the whole: keep bags whole (GroupKFold). Only if "
+                f"leaves half a bag with the proportion of the whole: keep bags whole (GroupKFold). {COPIES} Only if "
                 f"proportions were rounded when published, say `rounding='nearest'` or `rounding='spread'`."
             )
-    return Exactly(exact.round().long())
+    counts = exact.round()
+    bag = _first((counts != exact) & ((counts == 0) | (counts == torch.as_tensor(sizes, device=counts.device))))
+    if bag is not None:
+        raise ValueError(
+            f"`rounding='nearest'` must not make a certainty of a proportion: {_named(bag, names)} has "
+            f"{_at(sizes, bag):g} instances and the proportion {_at(proportions, bag):g}, which would become "
+            f"{_at(counts, bag):g} positives. {COPIES} Else `rounding='spread'` "
+            f"keeps the proportion as it is, and if noise was added, say which: `noise`."
+        )
+    return Exactly(counts.long())
 
 
 def counts_of_proportions(
