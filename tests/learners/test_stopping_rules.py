@@ -133,6 +133,19 @@ def test_patience_stops_at_the_right_epoch(criteria: list[float], patience: int 
     assert found.best == best
 
 
+@pytest.mark.parametrize(
+    ("criteria", "epochs", "best"),
+    [
+        ([1, 2, 3, 4, 5, 6, 0, 8, 9, 9], 5, 0),  # three epochs of ten are warm-up, and two of patience follow
+        ([1, 2, 3, 4, 0, 6, 7, 8, 9, 9], 7, 4),  # after it, as with any schedule
+    ],
+)
+def test_patience_begins_when_the_rate_has_risen(criteria: list[float], epochs: int, best: int) -> None:
+    found = scripted(criteria, patience=2, schedule="one-cycle")
+    assert len(found.history) == epochs
+    assert found.best == best
+
+
 @pytest.mark.parametrize("patience", [1, 2])
 def test_a_run_that_had_stopped_does_not_train_on(tmp_path: Path, patience: int) -> None:
     options: Any = {"patience": patience, "checkpoint": tmp_path / "c"}

@@ -34,7 +34,7 @@ def skill_of_order(judged: Judged, labelled: NDArray[np.bool_]) -> Verdict:
         gains[BAG_MEANS] = auc_gain(judged.logits, judged.bag_means.numpy(), labelled)
         against += f" and {gain_text(gains[BAG_MEANS], 'logistic regression', scale=100)}"
     source, fewest = judged.source, min(positives, others)
-    mark = mark_of_gains(gains.values(), fewest, source)
+    mark = mark_of_gains(gains.values(), fewest, source, over_nothing=gains[NO_FEATURES])
     sentence = (
         f"{opening(mark, source, fewest)}{against} points of AUC of labelled positives against unlabelled rows, "
         f"on {positives:,} and {others:,} {source} rows ({BRACKETS})."

@@ -57,7 +57,7 @@ def _skill(estimator: Any, judged: Judged, y: Any) -> Verdict:
     losses = bag_losses(estimator, y, bags, members=entries, bag_logits=of_bags, bag_means=means)
     there = [name for name in (NO_FEATURES, BAG_MEANS) if name in losses]
     gains = {name: mean_of((losses[name] - losses[MODEL]).numpy()) for name in there}
-    mark = mark_of_gains(gains.values(), len(bags), source)
+    mark = mark_of_gains(gains.values(), len(bags), source, over_nothing=gains[NO_FEATURES])
     regression = "logistic" if isinstance(estimator, MILClassifier) else "ridge"
     names = {NO_FEATURES: "no features", BAG_MEANS: f"{regression} regression on bag means"}
     told = " and ".join(gain_text(gain, names[name]) for name, gain in gains.items())

@@ -26,6 +26,11 @@ SCARCE = 1/4. Of a share of positives the slack is min(SLACK, share / 4). Who pl
     Of single rows "good" allows a quarter whatever the share is: a model may order rows well and expect a third of the
     positives that there are.
 
+SURELY = 2.5. The step of a fit was chosen on the bags that it is judged on, and a model that has learned nothing is then
+    somewhat better than no features by chance, at times by more than its interval. Over a model that knows nothing, and
+    in the order of rows, "good" needs two and a half times the distance to the lower end, about four standard errors.
+    Of 400 fits to random columns none was further (`bench/random_columns.md`).
+
 On training data a model shows what it remembers, not what it knows: there is no verdict on skill and calibration, and
 rows are "doubtful" at best.
 """
@@ -49,6 +54,7 @@ LEVEL = 0.9
 FEWEST = 5
 SLACK = 0.05
 SCARCE = 0.25
+SURELY = 2.5
 RARE = 0.1
 
 Mark = Literal["good", "doubtful", "bad", "unknown"]
@@ -109,6 +115,15 @@ class Estimate:
         """The same of the other side: what is better by this is worse by that."""
         return Estimate(-self.mean, -self.high, -self.low)
 
+    def is_surely_above(self, value: float) -> bool:
+        """Whether it would be above a value even if the interval reached `SURELY` times as far down.
+
+        Examples:
+            >>> Estimate(0.9, 0.8, 1.0).is_surely_above(0.6), Estimate(0.9, 0.8, 1.0).is_surely_above(0.7)
+            (True, False)
+        """
+        return self.mean - SURELY * (self.mean - self.low) > value
+
     def to_json(self) -> dict[str, float]:
         """The three numbers by name."""
         return {"mean": self.mean, "low": self.low, "high": self.high}
@@ -148,16 +163,29 @@ def share_of(share: float, number: int) -> Estimate:
     return Estimate(share, (centre - reach) / (1 + z2), (centre + reach) / (1 + z2))
 
 
-def mark_of_gains(gains: Iterable[Estimate], number: int, source: Source) -> Mark:
+def mark_of_gains(
+    gains: Iterable[Estimate], number: int, source: Source, *, over_nothing: Estimate | None = None
+) -> Mark:
     """Whether a model is better than each of its baselines, from its gains over them on so many bags or rows.
+
+    Args:
+        gains: over each baseline.
+        number: of bags or rows.
+        source: of these.
+        over_nothing: the gain over a model that knows nothing, which must be surely above 0.
 
     Examples:
         >>> mark_of_gains([Estimate(0.5, 0.4, 0.6), Estimate(0.1, -0.1, 0.3)], 100, "held-out")
+        'doubtful'
+        >>> by_chance = Estimate(0.05, 0.01, 0.09)
+        >>> mark_of_gains([by_chance], 100, "held-out", over_nothing=by_chance)
         'doubtful'
     """
     if source == "training" or number < FEWEST:
         return "unknown"
     each = ["good" if gain.low > 0 else "bad" if gain.high < 0 else "doubtful" for gain in gains]
+    if over_nothing is not None and not over_nothing.is_surely_above(0.0):
+        each.append("doubtful")
     return "bad" if "bad" in each else "doubtful" if "doubtful" in each else "good"
 
 
@@ -257,7 +285,7 @@ def mark_of_rows(
     """
     if rank.high <= chance or (within is not None and within.high <= 0.5):
         return "bad"
-    in_order = rank.low > chance and (within is None or within.low > 0.5)
+    in_order = rank.is_surely_above(chance) and (within is None or within.is_surely_above(0.5))
     return "good" if in_order and gain.low > 0 and source != "training" and all(others) else "doubtful"
 
 

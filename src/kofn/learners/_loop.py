@@ -21,7 +21,7 @@ from kofn.learners._learner import Progress
 from kofn.learners._mapped_features import MappedFeatures
 from kofn.learners._problem import Problem
 from kofn.learners._random_stream import RandomStream
-from kofn.learners._schedules import SCHEDULES
+from kofn.learners._schedules import SCHEDULES, warm_up_epochs
 
 if TYPE_CHECKING:
     from kofn.learners._network import Network
@@ -236,9 +236,11 @@ class Loop:
         return torch.optim.Adam(weights, lr=self.options.lr, weight_decay=self.options.weight_decay, fused=True)
 
     def _is_patience_over(self, history: History, best_epoch: int | None) -> bool:
+        """Whether as many epochs as `patience` have passed since the best one and since the rate stopped rising."""
         if self.options.patience is None or best_epoch is None:
             return False
-        return len(history) - 1 - best_epoch >= self.options.patience
+        since = max(best_epoch + 1, warm_up_epochs(self.options.schedule, self.options.epochs))
+        return len(history) - since >= self.options.patience
 
     def _summed(self, sums: Tensor) -> Tensor:
         """Sums over all processes."""

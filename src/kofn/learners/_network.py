@@ -53,6 +53,7 @@ class Network(Learner):
         dropout: dropout probability of "mlp".
         epochs: maximum number of epochs.
         patience: number of epochs without a better validation loss after which training ends; None trains all epochs.
+            With "one-cycle" only epochs after the learning rate has stopped rising are counted.
         validation_fraction: fraction of the bags to hold out, on which the best epoch is chosen. With 0, all bags are
             trained on and the weights of the last epoch are taken.
         lr: learning rate.

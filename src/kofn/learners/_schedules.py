@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import cos, pi
+from math import ceil, cos, pi
 
 WARMUP = 0.3  # of the steps, as in Smith and Topin, Super-Convergence (2018)
 
@@ -39,3 +39,13 @@ def one_cycle(x: float) -> float:
 
 #: From the middle of a step, (t + 1/2) / T of T steps, to its share of the largest rate.
 SCHEDULES: Mapping[str, Callable[[float], float]] = {"constant": constant, "cosine": cosine, "one-cycle": one_cycle}
+
+
+def warm_up_epochs(schedule: str, epochs: int) -> int:
+    """Number of epochs in which the rate still rises, rounded up.
+
+    Examples:
+        >>> warm_up_epochs("one-cycle", 200), warm_up_epochs("one-cycle", 5), warm_up_epochs("cosine", 200)
+        (60, 2, 0)
+    """
+    return ceil(WARMUP * epochs) if schedule == "one-cycle" else 0
