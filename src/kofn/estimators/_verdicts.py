@@ -26,10 +26,10 @@ SCARCE = 1/4. Of a share of positives the slack is min(SLACK, share / 4). Who pl
     Of single rows "good" allows a quarter whatever the share is: a model may order rows well and expect a third of the
     positives that there are.
 
-SURELY = 2.5. The step of a fit was chosen on the bags that it is judged on, and a model that has learned nothing is then
-    somewhat better than no features by chance, at times by more than its interval. Over a model that knows nothing, and
-    in the order of rows, "good" needs two and a half times the distance to the lower end, about four standard errors.
-    Of 400 fits to random columns none was further (`bench/random_columns.md`).
+SURELY = 2.5. The step of a fit was chosen on the bags that it is judged on, and a model that has learned nothing is
+    then somewhat better than no features by chance, at times by more than its interval. Over a model that knows
+    nothing, and in the order of rows, "good" needs two and a half times the distance to the lower end, about four
+    standard errors (`bench/random_columns.md`).
 
 On training data a model shows what it remembers, not what it knows: there is no verdict on skill and calibration, and
 rows are "doubtful" at best.

@@ -103,6 +103,7 @@ class FoldOfTrees:
         (rows, part), (held_rows, judged) = train.compact(columns=False), held.compact()
         self.losses: list[float] = []
         self.criteria = self.losses
+        self._trees: list[int] = []  # iterations after each round: one without a split adds none
         self.rows = held_rows.numpy()
         self._mine = float(held.bag_weights.sum())
         self._peers = boosting.peers
@@ -118,11 +119,12 @@ class FoldOfTrees:
             self._booster.update(fobj=self._objective)
             loss = _loss_of_scores(self._booster.eval_valid, self._parts, self._judged) if len(self.rows) else 0.0
             self.losses.append(self._peers.mean(loss, self._mine))
+            self._trees.append(self._booster.current_iteration())
 
     def scores(self, step: int) -> Logits:
-        if not len(self.rows):
-            return np.empty((0, *self._judged.outputs))
-        trees: Logits = self._booster.predict(self._judged.instances, raw_score=True, num_iteration=step + 1)
+        if not len(self.rows) or not self._trees[step]:  # LightGBM takes 0 for all
+            return np.broadcast_to(self._judged.start.numpy(), (len(self.rows), *self._judged.outputs))
+        trees: Logits = self._booster.predict(self._judged.instances, raw_score=True, num_iteration=self._trees[step])
         return self._judged.start.numpy() + trees
 
 

@@ -173,19 +173,20 @@ class Network(Learner):
         require_widths(self.hidden)
         shape, outputs, pooling = tuple(facts["shape"]), tuple(facts["outputs"]), facts["pooling"]
         design = None if facts["design"] is None else Design.from_model(facts["design"], tensors)
-        if design is not None and (design.width,) != shape:
-            raise ValueError(f"the model's columns must be those of its network, {shape}; they make {design.width}.")
         stream = RandomStream(torch.device("cpu"))
         stream.seed(0)
         # Fresh weights are replaced at once. Networks of ours are made without any, so that a file cannot ask for
         # memory that it does not fill; code of the user's may need real ones.
         with stream.lent(), torch.device("meta") if isinstance(self.module, str) else nullcontext():
-            network = self._new(shape, outputs, pooling, design if self._embeds(design) else None)
+            embeds = self._embeds(design) and any(name.endswith("0.embedding") for name in tensors)
+            network = self._new(shape, outputs, pooling, design if embeds else None)
         weights = {name.removeprefix("network."): t for name, t in tensors.items() if name.startswith("network.")}
         try:
             network.load_state_dict(weights, assign=True)  # in the precision that was saved
         except RuntimeError as error:
             raise ValueError(f"`module` must be the network that the model was trained with; {error}") from None
+        if design is not None and (design.width,) != shape:
+            raise ValueError(f"the model's columns must be those of its network, {shape}; they make {design.width}.")
         return FittedNetwork(network.eval(), design, shape, outputs, pooling)
 
     def settled(self, fitted: Fitted, problem: Problem) -> Network:
