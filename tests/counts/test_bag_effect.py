@@ -20,6 +20,8 @@ from torch.distributions import Laplace
 
 import kofn
 from kofn import CountDistribution
+from kofn.counts import _table
+from kofn.counts._layout import Ragged
 from kofn.counts._repeated import without_repetition
 
 Question = Callable[[CountDistribution], Tensor]
@@ -259,13 +261,35 @@ def test_equal_logits_beside_each_other_are_taken_once() -> None:
     torch.testing.assert_close(dist.variance, tracked.variance.detach(), rtol=1e-10, atol=1e-10)
 
 
+def test_intervals_of_bags_of_very_different_sizes_take_no_rectangle(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(8)
+    sizes = torch.tensor([300, 2, 5, 0, 90, 1, 7])
+    x = torch.randn(int(sizes.sum()), generator=generator, dtype=torch.float64)
+    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
+    dist = CountDistribution(x, offsets=offsets, bag_effect=0.5)
+    whole = dist.interval(0.8)
+    made: list[int] = []
+    to_rows = Ragged.to_rows
+
+    def counted(layout: Ragged, values: Tensor, fill: float) -> Tensor:
+        rows = to_rows(layout, values, fill)
+        made.append(rows.numel())
+        return rows
+
+    monkeypatch.setattr(_table, "CELLS", 400)
+    monkeypatch.setattr(Ragged, "to_rows", counted)
+    for found, expected in zip(dist.interval(0.8), whole, strict=True):
+        assert torch.equal(found, expected)
+    assert max(made) <= 602
+
+
 @pytest.mark.slow
 def test_a_table_of_large_bags_takes_little_memory() -> None:
     """Thousands of nodes times all counts took more than 10 GB."""
     script = """
 import resource, kofn
-x = torch.randn(60 * 4000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-offsets = torch.arange(61) * 4000
+x = torch.randn(16 * 4000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+offsets = torch.arange(17) * 4000
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 low, high = kofn.CountDistribution(x, offsets=offsets, bag_effect=0.6).interval(0.9)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1000, int((high - low).min()) > 1000)

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from kofn import _require
-from kofn.counts._layout import Layout
+from kofn.counts._layout import Layout, Ragged
 
+CELLS = 1 << 22  # of rows of counts that are made at a time
 EQUAL = 1e-9  # logarithms of probabilities nearer than this are of equal ones, such as 5/16 and its sum of four terms
 
 
@@ -27,6 +28,15 @@ def mode_of_table(table: Tensor, counts: Layout) -> Tensor:
 
 def interval_of_table(table: Tensor, counts: Layout, level: float) -> tuple[Tensor, Tensor]:
     """The largest low with P(S < low) <= (1 - level) / 2, and the smallest high with P(S > high) at most that."""
+    if isinstance(counts, Ragged) and counts.longest * counts.shape[0] > max(2 * counts.length, CELLS):
+        # Rows as long as the longest bag are mostly empty: in halves, down to bags of one length or few.
+        middle = counts.shape[0] // 2
+        start, halves = int(counts.offsets[middle]), []
+        for part, offsets in ((table[:start], counts.offsets[: middle + 1]), (table[start:], counts.offsets[middle:])):
+            layout = Ragged(len(part), counts.device, offsets - offsets[0])
+            halves.append(interval_of_table(part, layout, level))
+        low, high = (torch.cat(ends) for ends in zip(*halves, strict=True))
+        return low, high
     rows, log_tail = counts.to_rows(table, -torch.inf), log_tail_of(level)
     low = (rows.logcumsumexp(-1) <= log_tail).sum(-1)
     # From above: what lies past a bag's size has no probability, and is left out first.
