@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from torch import Tensor
@@ -102,6 +104,17 @@ def step_name(history: Sequence[Mapping[str, float]]) -> str:
         'epoch'
     """
     return next((name for name in ("round", "epoch", "penalty") if history and name in history[0]), "step")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch compute in one thread: several that wait for each other cost more than they save on small problems."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def require_table(problem: Problem, learner: str) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from kofn import _require
 from kofn._mapped import blocks
 from kofn.learners._design import Design, Features
 from kofn.learners._held_out import held_out_curve, history_of, is_over, mean_losses, validation
-from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress, require_table
+from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress, one_thread, require_table
 from kofn.learners._objectives import CountObjective, criteria
 from kofn.learners._problem import Problem
 from kofn.learners._splits import Split, splits_of
@@ -36,6 +38,7 @@ TURNED, RISING = 6, 4  # steps after its best at which a curve may have turned, 
 ENOUGH = 5  # bags for each coefficient, so that they can do without a penalty
 ON_THE_WAY = 200  # steps of L-BFGS at most for a penalty that is not the chosen one of all bags
 ROUGH, FINE = 1e-7, 1e-11  # changes of the loss at which a penalty on the way, and the chosen one, are left
+MANY_SCORES = 1 << 21  # logits of a problem from which on torch may take several threads
 SMALL = 1_000_000  # values in a table that one thread is done with sooner than several
 PRIOR = 2.5  # standard deviation of a coefficient, of which a penalty says next to nothing (Gelman et al. 2008)
 
@@ -90,11 +93,13 @@ class Linear(Learner):
     def fit(self, problem: Problem, *, seed: int, progress: Progress | None = None) -> FittedLinear:
         self.require_options()
         require_table(problem, "Linear")
-        # Of vectors this short BLAS threads do nothing but wait for each other, 9 ms a step on a busy machine.
-        with threadpool_limits(1, user_api="blas"):
-            return self._fit(problem, seed, progress)
+        threads = torch.get_num_threads()
+        scores = len(problem.bags.index) * prod(problem.outputs)
+        # Of vectors this short threads do nothing but wait for each other, 9 ms a step on a busy machine.
+        with threadpool_limits(1, user_api="blas"), one_thread() if scores < MANY_SCORES else nullcontext():
+            return self._fit(problem, seed, progress, threads)
 
-    def _fit(self, problem: Problem, seed: int, progress: Progress | None) -> FittedLinear:
+    def _fit(self, problem: Problem, seed: int, progress: Progress | None, threads: int) -> FittedLinear:
         splits = [] if self.l2 is not None else self.splits(problem, seed)
         # With too few bags to choose on, that of a normal prior of standard deviation 1 for each coefficient.
         last = 1 / problem.mean_of if self.l2 is None else float(self.l2)
@@ -110,7 +115,7 @@ class Linear(Learner):
                 folds,
                 len(penalties),
                 (lambda _: False) if problem.saturates else has_turned,
-                threads=min(torch.get_num_threads(), len(folds)) if problem.instances.size > SMALL else 1,
+                threads=min(threads, len(folds)) if problem.instances.size > SMALL else 1,
                 progress=None if progress is None else partial(_tell, progress, len(penalties)),
             )
             best = int(np.argmin(curve))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +9,7 @@ import torch
 from joblib import Parallel, delayed
 from torch import Tensor
 
-from kofn.learners._learner import Fitted, Learner, Progress
+from kofn.learners._learner import Fitted, Learner, Progress, one_thread
 from kofn.learners._problem import Problem
 from kofn.learners._pu_problem import PUProblem
 from kofn.learners._random_stream import generator_of
@@ -63,7 +61,7 @@ def resample(problem: Problem, seed: int, place: int) -> Tensor:
 
 
 def _fit_one(learner: Learner, problem: Problem, seed: int, place: int) -> Fitted:
-    with _one_thread():
+    with one_thread():
         # Of a large table joblib gives other processes a view that is read only, of which torch would warn.
         problem = replace(problem, instances=np.require(problem.instances, requirements="W"))
         part = problem.take(resample(problem, seed, place))
@@ -72,13 +70,3 @@ def _fit_one(learner: Learner, problem: Problem, seed: int, place: int) -> Fitte
         fitted = learner.fit(part, seed=int(generator_of(seed, place, 5).initial_seed() % 2**31))
     fitted.history, fitted.splits, fitted.held_out_logits = [], (), None  # of the resample, whose rows nobody knows
     return fitted
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
