@@ -68,9 +68,11 @@ def fit_with_bag_effect(
         The problem that the learner was fitted to at last, what it became, and the estimate.
     """
     sigma, last = 0.0, None
-    for _ in range(FITS):
+    for number in range(FITS):
         part = with_bag_effect(problem, sigma)
         fitted = learner.fit(part, seed=seed, progress=progress)
+        if number:  # with about the effect of the next fit
+            learner = learner.narrowed(fitted)
         found = estimate_bag_effect(part, fitted)
         gap = found.sigma - sigma
         if found.sigma == 0 or abs(gap) <= NEAR * found.error:

@@ -91,6 +91,10 @@ class Learner(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no 
         """
         return self
 
+    def narrowed(self, fitted: Fitted) -> Learner:
+        """The learner that looks around what it chose in a fit to nearly the same problem; by default itself."""
+        return self
+
     @abstractmethod
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Fitted:
         """The fitted model that `Fitted.to_model` described."""

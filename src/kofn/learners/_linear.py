@@ -39,7 +39,7 @@ ENOUGH = 5  # bags for each coefficient, so that they can do without a penalty
 ON_THE_WAY = 200  # steps of L-BFGS at most for a penalty that is not the chosen one of all bags
 ROUGH, FINE = 1e-7, 1e-11  # changes of the loss at which a penalty on the way, and the chosen one, are left
 MANY_SCORES = 1 << 21  # logits of a problem from which on torch may take several threads
-SMALL = 1_000_000  # values in a table that one thread is done with sooner than several
+SMALL = 300_000  # values that one thread is done with sooner than several
 PRIOR = 2.5  # standard deviation of a coefficient, of which a penalty says next to nothing (Gelman et al. 2008)
 
 
@@ -115,7 +115,7 @@ class Linear(Learner):
                 folds,
                 len(penalties),
                 (lambda _: False) if problem.saturates else has_turned,
-                threads=min(threads, len(folds)) if problem.instances.size > SMALL else 1,
+                threads=min(threads, len(folds)) if len(problem.bags.index) * design.width > SMALL else 1,
                 progress=None if progress is None else partial(_tell, progress, len(penalties)),
             )
             best = int(np.argmin(curve))
@@ -144,6 +144,13 @@ class Linear(Learner):
         if fitted.best is not None and isinstance(fitted, FittedLinear):  # else it was given, or could not be chosen
             learner.l2 = weak_penalty(learner.l2, problem, coefficients=len(fitted.weights))
         learner.penalties = (learner.l2,)
+        return learner
+
+    def narrowed(self, fitted: Fitted) -> Linear:
+        if fitted.best is None:
+            return self
+        learner = copy(self)
+        learner.penalties = [e["l2"] for e in fitted.history[max(fitted.best - 1, 0) : fitted.best + 2]]
         return learner
 
     def require_options(self) -> None:
