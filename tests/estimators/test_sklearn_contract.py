@@ -21,8 +21,8 @@ class RowsAsBags(kofn.MILClassifier):
     `MILClassifier` itself refuses that: labels of bags would pass for labels of rows without a word.
     """
 
-    def fit(self, X: Any, y: Any, groups: Any = None, *, bag_weight: Any = None) -> kofn.MILClassifier:  # noqa: N803
-        return super().fit(X, y, own_bags(X), bag_weight=bag_weight)
+    def fit(self, X: Any, y: Any, groups: Any = None, **given: Any) -> kofn.MILClassifier:  # noqa: N803
+        return super().fit(X, y, own_bags(X), **given)
 
     def score(self, X: Any, y: Any, groups: Any = None, *, sample_weight: Any = None) -> float:  # noqa: N803
         return super().score(X, y, own_bags(X), sample_weight=sample_weight)
