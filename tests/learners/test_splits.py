@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 import kofn
 from kofn.learners import CountObjective, Problem, PUProblem
-from kofn.learners._splits import FEWEST, MANY, hold_out, splits_of
+from kofn.learners._splits import FEWEST, MANY, folds, hold_out, splits_of
 
 
 def whose_strata_are(strata: torch.Tensor) -> Problem:
@@ -61,6 +62,41 @@ def test_folds(strata: list[int], number: int, seed: int) -> None:
         assert max(parts) - min(parts) <= 1
 
 
+grouped = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 1)), min_size=1, max_size=60)
+
+
+@given(units=grouped, number=st.integers(2, 4), seed=st.integers(0, 3))
+def test_what_belongs_together_is_held_out_together(units: list[tuple[int, int]], number: int, seed: int) -> None:
+    owner, strata = torch.tensor(units).T
+    owners = len(owner.unique())
+    dealt = folds(strata, number, seed, together=owner)
+    assert len(dealt) == (number if owners >= number else 0)
+    if dealt:
+        assert sorted(torch.cat([held for _, held in dealt]).tolist()) == list(range(len(units)))
+        of_fold = [len(owner[held].unique()) for _, held in dealt]
+        assert max(of_fold) - min(of_fold) <= 1  # of patients there are as many in each
+    held_out = hold_out(strata, 0.2, seed, together=owner)
+    for train, held in dealt if held_out is None else [*dealt, held_out]:
+        assert sorted(torch.cat([train, held]).tolist()) == list(range(len(units)))
+        assert not set(owner[train].tolist()) & set(owner[held].tolist())
+
+
+def test_owners_of_something_rare_are_in_all_folds() -> None:
+    """Each of six patients has nine negative slides and, four of them, one positive one: by a majority all are alike."""
+    owner = torch.arange(6).repeat_interleave(10)
+    strata = torch.zeros(60, dtype=torch.int64)
+    strata[:40:10] = 1
+    for seed in range(10):
+        assert [int(strata[held].sum()) for _, held in folds(strata, 2, seed, together=owner)] == [2, 2]
+
+
+def test_bags_that_belong_together_count_as_one() -> None:
+    """Of nine patients there are no five folds, however many bags they have."""
+    problem = whose_strata_are(torch.zeros(90, dtype=torch.int64))
+    assert splits_of(replace(problem, together=torch.arange(90) % 9), 5, 0) == []
+    assert len(splits_of(replace(problem, together=torch.arange(90) % 10), 5, 0)) == 5
+
+
 def test_of_many_a_tenth() -> None:
     ((train, held),) = splits_of(whose_strata_are(torch.zeros(MANY + 1, dtype=torch.int64)), 5, 0)
     assert len(held) == 501
@@ -98,8 +134,6 @@ def test_few_bags(learner: str, bags: int, kind: Any) -> None:
 
 
 def _with_rate(problem: Problem, rate: float) -> Problem:
-    from dataclasses import replace
-
     return replace(problem, rate=rate)
 
 
@@ -127,6 +161,22 @@ def test_few_positives_or_few_unlabelled(learner: str, known: int, unknown: int)
     assert np.isfinite(fitted.logits(problem.instances)).all()
     for train, held in fitted.splits:  # both kinds, on both sides
         assert len(labeled[train].unique()) == len(labeled[held].unique()) == 2
+
+
+@each_learner
+@pytest.mark.parametrize("users", [3, 40])
+@pytest.mark.parametrize("known", [1, 4, 30])
+def test_labelled_rows_of_few_users(learner: str, users: int, known: int) -> None:
+    """All users are mostly unlabelled; a part without a labelled row can neither be learned from nor judged on."""
+    rows = torch.arange(120)
+    made = some_pu(120)
+    options: dict[str, Any] = {"instances": made.instances, "objective": made.objective, "rate": 0.5}
+    problem = PUProblem.of(rows < known, size=8, seed=0, together=rows % users, **options)
+    fitted = LEARNERS[learner].fit(problem, seed=0)
+    assert np.isfinite(fitted.logits(problem.instances)).all()
+    for train, held in fitted.splits:
+        assert len(problem.strata[train].unique()) == len(problem.strata[held].unique()) == 2
+        assert not set((train % users).tolist()) & set((held % users).tolist())
 
 
 @each_learner

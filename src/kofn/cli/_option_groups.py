@@ -27,13 +27,19 @@ class Table:
         list[str] | None,
         options.text_option("COLUMNS", "Columns to leave out, separated by commas. May be repeated."),
     ] = None
+    fold_by: options.FoldBy = None
     max_categories: Annotated[
         int, typer.Option(metavar="N", help="Maximum number of different values of a text column.", min=1)
     ] = 256
 
     def columns(self) -> dict[str, Any]:
         """Arguments of `kofn.tables.fit_table`."""
-        return {"features": self.features, "drop": self.drop or (), "max_categories": self.max_categories}
+        return {
+            "features": self.features,
+            "drop": self.drop or (),
+            "fold_by": self.fold_by,
+            "max_categories": self.max_categories,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

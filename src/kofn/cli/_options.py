@@ -43,6 +43,14 @@ Bag = Annotated[str, text_option("COLUMNS", "The column that names each row's ba
 Copies = Annotated[
     str | None, text_option("COLUMN", "The column with the number of instances that a row stands for. By default, one.")
 ]
+FoldBy = Annotated[
+    str | None,
+    text_option(
+        "COLUMN",
+        "The column of what bags belong to, such as the patient of each slide: they are held out together. It is not a "
+        "feature. By default, each bag (of PU, each row) stands for itself.",
+    ),
+]
 CopiesAsTrained = Annotated[
     str | None, text_option("COLUMN", "The column with the number of instances of a row. By default, as in training.")
 ]

@@ -27,6 +27,7 @@ def label_scores(
     *,
     categories: Mapping[int, int],
     seed: int,
+    together: Tensor | None = None,
     progress: Progress | None = None,
 ) -> tuple[NDArray[np.float64], Tensor]:
     """Log-odds of being labelled, of rows drawn at random, by boosted trees that were fitted to other rows.
@@ -39,10 +40,14 @@ def label_scores(
         labeled: (n,) bool.
         categories: as those of a `Problem`.
         seed: random seed.
+        together: as that of a `Problem`.
         progress: called after each model.
 
     Returns:
         Scores (k,) and the rows (k,) that they belong to: all, or 20,000 labelled and as many unlabelled ones.
+
+    Raises:
+        ValueError: rows that stay together in fewer groups than folds.
     """
     rows = _some_of_each(labeled, seed)
     table, labels = _as_table(instances[rows.numpy()]), labeled[rows].long()
@@ -57,7 +62,14 @@ def label_scores(
     )
     scores = np.zeros(len(rows))
     learner = Trees(rounds=ROUNDS)
-    for done, (train, held) in enumerate(folds(labels, FOLDS, seed), 1):
+    together = None if together is None else together[rows]
+    splits = folds(labels, FOLDS, seed, together=together)
+    if not splits:
+        raise ValueError(
+            f"`prior` or `mixture` must be given where `fold_by` has fewer than {FOLDS} values, since the mixture is "
+            f"estimated in {FOLDS} folds that hold the rows of a value together."
+        )
+    for done, (train, held) in enumerate(splits, 1):
         _, part = problem.take(train).compact()
         scores[held.numpy()] = learner.fit(part, seed=seed).logits(table[held.numpy()])
         if progress is not None:

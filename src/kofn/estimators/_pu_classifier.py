@@ -206,7 +206,9 @@ class PUClassifier(CountClassifier):
         require_both_kinds(labeled, self.classes_)
         return pu_auc(scores[labeled], scores[~labeled])
 
-    def sensitivity(self, X: Any, y: Any, *, mixtures: Sequence[float] | None = None) -> list[dict[str, float]]:
+    def sensitivity(
+        self, X: Any, y: Any, *, mixtures: Sequence[float] | None = None, fold_by: Any = None
+    ) -> list[dict[str, float]]:
         """What would be found if the mixture were another: fits to the same data that differ in nothing else.
 
         No truth is needed. Nothing in the data says which of the fits is the best.
@@ -216,6 +218,7 @@ class PUClassifier(CountClassifier):
             y: (n,) their labels.
             mixtures: to be tried; by default the estimate and the ends of its interval. Each but the mixture of this
                 model is one more fit.
+            fold_by: (n,) as for `fit`.
 
         Returns:
             A dict for each mixture: mixture; predicted_positive_share, of the unlabelled rows; rank_correlation,
@@ -241,7 +244,7 @@ class PUClassifier(CountClassifier):
             if self.mixture_interval_ is None:
                 raise ValueError("`mixtures` must be given for a model whose mixture was given, not estimated.")
             mixtures = sorted({self.mixture_, *self.mixture_interval_})
-        return mixture_sensitivity(self, X, y, [_require.fraction("mixtures", each) for each in mixtures])
+        return mixture_sensitivity(self, X, y, [_require.fraction("mixtures", each) for each in mixtures], fold_by)
 
     def _problem(
         self, X: Any, y: Any, seed: int, fold_by: Any = None
@@ -253,9 +256,10 @@ class PUClassifier(CountClassifier):
         warn_of_words(classes, "labelled positives", "unlabelled", stacklevel=3)
         require_both_kinds(kind == 1, np.array([-1, 1]))
         labeled = torch.from_numpy(kind == 1)
+        owners = together(fold_by, bags_of(None, len(labeled)), len(labeled))
         interval = None
         if self.prior is None and self.mixture is None:
-            mixture, interval = self._estimate(instances, labeled, seed)
+            mixture, interval = self._estimate(instances, labeled, seed, owners)
         else:
             mixture = self._mixture(float(labeled.double().mean()))
         unlabeled = int((~labeled).sum())
@@ -269,7 +273,7 @@ class PUClassifier(CountClassifier):
                 mixture, cast(PULossName, self.loss), self.positive_weight, self.surrogate, self.ranking, self.warm_up
             ),
             rate=min(max(mixture, half), 1 - half),
-            together=together(fold_by, bags_of(None, len(labeled)), len(labeled)),
+            together=owners,
             rule=self._rule(mixture, (len(labeled) - unlabeled) / unlabeled),
             **self._problem_of_table(),
         )
@@ -304,7 +308,7 @@ class PUClassifier(CountClassifier):
             _require.whole_number("bag_size", self.bag_size, low=1)
 
     def _estimate(
-        self, instances: NDArray[np.float32], labeled: Tensor, seed: int
+        self, instances: NDArray[np.float32], labeled: Tensor, seed: int, owners: Tensor | None
     ) -> tuple[float, tuple[float, float]]:
         """The mixture and its interval, from scores of rows by models that had not seen them."""
         fewest = min(int(labeled.sum()), int((~labeled).sum()))
@@ -314,7 +318,7 @@ class PUClassifier(CountClassifier):
                 f"to estimate it from; there are {fewest}."
             )
         options = {"categories": {}} | self._problem_of_table()
-        scores, rows = label_scores(instances, labeled, seed=seed, progress=self.progress, **options)
+        scores, rows = label_scores(instances, labeled, seed=seed, together=owners, progress=self.progress, **options)
         known = labeled[rows].numpy()
         found = estimate_mixture(scores[known], scores[~known])
         low, high = found.interval

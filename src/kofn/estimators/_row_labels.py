@@ -231,4 +231,15 @@ def together(fold_by: Any, bags: Bags, rows: int) -> Tensor | None:
     if fold_by is None:
         return None
     names = rows_of(fold_by, rows, name="fold_by")
-    return bags.common(np.unique(names, return_inverse=True)[1].ravel(), name="fold_by")
+    codes = torch.from_numpy(np.unique(names, return_inverse=True)[1].ravel())
+    first = codes[bags.index[bags.offsets[:-1]]]
+    differ = (codes[bags.index] != first[bags.bag_of()]).nonzero()
+    if len(differ):
+        entry = int(differ[0, 0])
+        bag = int(bags.bag_of()[entry])
+        one, other = (names[int(bags.index[at])] for at in (int(bags.offsets[bag]), entry))
+        raise ValueError(
+            f"`fold_by` must be the same on all rows of a bag; bag {bags.names[bag]!r} has {one!s} and {other!s}. A "
+            f"bag is held out as a whole, with all bags of the same value: correct the rows, or name the bags by both."
+        )
+    return first

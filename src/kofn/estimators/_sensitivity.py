@@ -15,13 +15,15 @@ from kofn.estimators._fit_warning import FitWarning
 TOP = 0.1  # of the unlabelled, those with the highest scores
 
 
-def mixture_sensitivity(estimator: Any, X: Any, y: Any, mixtures: Sequence[float]) -> list[dict[str, float]]:
+def mixture_sensitivity(
+    estimator: Any, X: Any, y: Any, mixtures: Sequence[float], fold_by: Any = None
+) -> list[dict[str, float]]:
     """A row for each mixture, by a fit to the same data with the same seed; see `PUClassifier.sensitivity`."""
     scores = estimator.decision_function(X)
     unlabeled = np.asarray(y) != estimator.classes_[1]
     found = []
     for mixture in mixtures:
-        other = scores if mixture == estimator.mixture_ else _scores_with(estimator, X, y, mixture)
+        other = scores if mixture == estimator.mixture_ else _scores_with(estimator, X, y, mixture, fold_by)
         found.append({"mixture": float(mixture)} | compared(scores[unlabeled], other[unlabeled]))
     return found
 
@@ -49,13 +51,13 @@ def compared(ours: NDArray[np.float64], other: NDArray[np.float64]) -> dict[str,
     }
 
 
-def _scores_with(estimator: Any, X: Any, y: Any, mixture: float) -> Any:
+def _scores_with(estimator: Any, X: Any, y: Any, mixture: float, fold_by: Any) -> Any:
     """Scores of all rows by a fit with this mixture and the seed of the fit that there is."""
     other = clone(estimator).set_params(prior=None, mixture=mixture, bootstrap=0, progress=None)
     if "checkpoint" in getattr(other.learner, "get_params", dict)():
         other.learner.set_params(checkpoint=None)  # which is that of the fit itself
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)  # the rows of the table say it
-        problem, classes, *_ = other._problem(X, y, estimator.seed_)
+        problem, classes, *_ = other._problem(X, y, estimator.seed_, fold_by)
         other._fit(problem, classes, estimator.seed_)
     return other.decision_function(X)

@@ -18,10 +18,16 @@ ENOUGH = 1000  # units of which a held-out tenth will do if the table is large
 LARGE = 4_000_000  # values in a table to which one more fit is enough
 
 
-def hold_out(strata: Tensor, fraction: float, seed: int, *, each: bool = False) -> Split | None:
+def hold_out(strata: Tensor, fraction: float, seed: int, *, together: Tensor | None = None) -> Split | None:
     """Hold a fraction of each stratum out, rounded up, but not all; None where nothing can be held out.
 
-    Of a stratum with few members nothing is, or, if there must be some of `each`, of none.
+    Of a stratum with few members nothing is.
+
+    Args:
+        strata: (units,) integers.
+        fraction: of each stratum, or where units stay together of what holds them together.
+        seed: random seed.
+        together: (units,) integers: units with the same one are held out together.
 
     Examples:
         >>> import torch
@@ -29,25 +35,31 @@ def hold_out(strata: Tensor, fraction: float, seed: int, *, each: bool = False) 
         >>> len(train), len(held), int((held >= 20).sum())
         (27, 3, 1)
     """
+    strata, group_of = _groups(strata, together)
     held = torch.zeros(len(strata), dtype=torch.bool)
     for order in _shuffled(strata, seed):
         if len(order) >= FEWEST:
             held[order[: min(ceil(fraction * len(order)), len(order) - 1)]] = True
-        elif each:
-            return None
-    if not held.any():
-        return None
-    return (~held).nonzero().flatten(), held.nonzero().flatten()
+    return _split(held[group_of]) if held.any() else None
 
 
-def folds(strata: Tensor, number: int, seed: int) -> list[Split]:
-    """Folds of which each holds about the same part of each stratum; none where there are too few for them.
+def folds(strata: Tensor, number: int, seed: int, *, together: Tensor | None = None) -> list[Split]:
+    """Folds of which each holds about the same part of each stratum; none where there are too few units for them.
+
+    Args:
+        strata: (units,) integers.
+        number: of folds.
+        seed: random seed.
+        together: (units,) integers: units with the same one are in the same fold.
 
     Examples:
         >>> import torch
         >>> [held.tolist() for _, held in folds(torch.tensor([0, 0, 0, 1, 1, 1]), 3, seed=0)]
         [[2, 4], [1, 5], [0, 3]]
+        >>> [held.tolist() for _, held in folds(torch.zeros(4), 2, seed=0, together=torch.tensor([7, 8, 8, 7]))]
+        [[1, 2], [0, 3]]
     """
+    strata, group_of = _groups(strata, together)
     if len(strata) < number:
         return []
     fold = torch.empty(len(strata), dtype=torch.int64)
@@ -55,57 +67,60 @@ def folds(strata: Tensor, number: int, seed: int) -> list[Split]:
     for order in _shuffled(strata, seed):  # each stratum goes on where the last ended, so that folds are of one size
         fold[order] = torch.arange(place, place + len(order)) % number
         place += len(order)
-    return [((fold != k).nonzero().flatten(), (fold == k).nonzero().flatten()) for k in range(number)]
+    return [_split((fold == k)[group_of]) for k in range(number)]
 
 
 def splits_of(problem: Problem, number: int, seed: int) -> list[Split]:
     """Folds of bags, or of very many bags a held-out tenth; none of fewer than twice as many bags as folds.
 
-    Units that must stay together (`Problem.together`) are held out together. Of a problem that needs some of each
-    stratum, there is no split of fewer of one of them than folds either.
+    Bags that must stay together (`Problem.together`) are held out together, and count as one. Of a problem that needs
+    some of each stratum there are splits only if all of them have some on both sides.
     """
-    strata, each, of = _what_is_dealt(problem)
-    if len(strata) < 2 * number or (each and int(strata.unique(return_counts=True)[1].min()) < number):
+    strata, together = problem.strata, problem.together
+    units = len(strata if together is None else together.unique())
+    if units < 2 * number:
         return []
-    if len(strata) > MANY or (problem.instances.size > LARGE and len(strata) > ENOUGH):
-        held = hold_out(strata, 0.1, seed, each=each)
-        dealt = [] if held is None else [held]
-    else:
-        dealt = folds(strata, number, seed)
-    return [_of_units(split, of) for split in dealt]
+    if units > MANY or (problem.instances.size > LARGE and units > ENOUGH):
+        held = hold_out(strata, 0.1, seed, together=together)
+        return _usable([] if held is None else [held], problem)
+    return _usable(folds(strata, number, seed, together=together), problem)
 
 
 def a_split_of(problem: Problem, fraction: float, seed: int) -> list[Split]:
     """A fraction of the bags, held out; none of the fraction 0, or of too few bags."""
-    strata, each, of = _what_is_dealt(problem)
-    held = hold_out(strata, fraction, seed, each=each) if fraction else None
-    return [] if held is None else [_of_units(held, of)]
+    held = hold_out(problem.strata, fraction, seed, together=problem.together) if fraction else None
+    return _usable([] if held is None else [held], problem)
 
 
-def folds_of(problem: Problem, number: int, seed: int) -> list[Split]:
-    """Folds of whatever number of bags."""
-    strata, _, of = _what_is_dealt(problem)
-    return [_of_units(split, of) for split in folds(strata, number, seed)]
+def has_each_stratum(problem: Problem, units: Tensor) -> bool:
+    """Whether some units of a problem have all the strata that it has."""
+    return len(problem.strata[units].unique()) == len(problem.strata.unique())
 
 
-def _what_is_dealt(problem: Problem) -> tuple[Tensor, bool, Tensor | None]:
-    """The strata of what is held out as a whole, whether some of each are needed, and which of these each unit is in.
+def _usable(splits: list[Split], problem: Problem) -> list[Split]:
+    """The splits, if what is needed is on both sides of each; else none."""
+    if problem.needs_each_stratum and not all(has_each_stratum(problem, side) for split in splits for side in split):
+        return []
+    return splits
 
-    What holds units of several strata together is in the stratum that most of them are in.
+
+def _groups(strata: Tensor, together: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The strata (groups,) of what is held out as a whole, and which of these each unit is in, (units,).
+
+    A group with units of several strata is in the rarest of them: a patient with one positive slide in that of the
+    positive ones, so that these are spread over all folds.
     """
-    strata = problem.strata
-    if problem.together is None:
-        return strata, problem.needs_each_stratum, None
-    _, of = problem.together.unique(return_inverse=True)
-    votes = torch.zeros(int(of.max()) + 1 if len(of) else 0, int(strata.max()) + 1 if len(strata) else 1)
-    votes.index_put_((of, strata), torch.ones(len(of)), accumulate=True)
-    return votes.argmax(1), problem.needs_each_stratum, of
+    if together is None:
+        return strata, torch.arange(len(strata))
+    numbers, group_of = together.unique(return_inverse=True)
+    _, stratum, members = strata.unique(return_inverse=True, return_counts=True)
+    place = members.argsort(stable=True).argsort()[stratum]  # 0 of the rarest
+    rarest = place.new_full((len(numbers),), len(members)).scatter_reduce(0, group_of, place, "amin")
+    return rarest, group_of
 
 
-def _of_units(split: Split, of: Tensor | None) -> Split:
-    if of is None:
-        return split
-    held = torch.isin(of, split[1])
+def _split(held: Tensor) -> Split:
+    """Positions to learn from and to judge on, by a mask of the latter."""
     return (~held).nonzero().flatten(), held.nonzero().flatten()
 
 

@@ -24,6 +24,9 @@ class BagKFold(BaseCrossValidator):  # type: ignore[misc]  # scikit-learn has no
     "at least one" positive, each fold also has about the same number of bags of either label. Without groups the folds
     are of rows, as positive and unlabelled data (PU) need them, with about the same number of labelled rows in each.
 
+    Groups are bags. Where bags belong together, such as the slides of a patient, pass scikit-learn's folds of patients
+    in its place: ``cv=list(GroupKFold(5).split(X, y, patients))``.
+
     With metadata routing enabled, `groups` reach it from `cross_validate` and the searches without
     ``set_split_request(groups=True)``.
 

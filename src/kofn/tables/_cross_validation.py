@@ -18,7 +18,7 @@ from kofn.estimators._bag_effects import with_bag_effect
 from kofn.estimators._baselines import Baselines, judge_with_bag_effects
 from kofn.estimators._measures import measure, scores_of
 from kofn.learners import CountObjective, Problem, Progress, PUProblem
-from kofn.learners._splits import Split, folds_of
+from kofn.learners._splits import Split, folds, has_each_stratum
 from kofn.tables._training_table import Estimator, TrainingTable, read_training_table
 
 Fold = dict[str, dict[str, float]]  # measures by name, of each method
@@ -37,7 +37,8 @@ def cross_validate_table(
     """Fit estimators to all folds of the bags but one, and measure them on the one; for each fold in turn.
 
     Each fold holds about the same part of the positive and of the negative bags, where bags are one or the other; for
-    PU, of the labelled and of the unlabelled rows.
+    PU, of the labelled and of the unlabelled rows. With `fold_by`, such as the patient of each slide, bags that
+    belong together are in the same fold.
 
     Args:
         path: a CSV or Parquet file, or a folder of Parquet files.
@@ -117,10 +118,10 @@ def _with_label(estimator: Estimator, table: TrainingTable) -> Any:
 def _splits(problem: Problem, n_folds: int, seed: int) -> list[Split]:
     """Folds of which each can be learned from and judged on."""
     _require.whole_number("n_folds", n_folds, low=2)
-    if len(problem.strata) < n_folds:
-        raise ValueError(
-            f"`n_folds` must be at most the number of bags; got {n_folds}, and there are {len(problem.bags)}."
-        )
+    units = len(problem.strata) if problem.together is None else len(problem.together.unique())
+    if units < n_folds:
+        of_what = "bags" if problem.together is None else "different values of `fold_by`"
+        raise ValueError(f"`n_folds` must be at most the number of {of_what}; got {n_folds}, and there are {units}.")
     # A fold of labelled and unlabelled rows needs both; what is learned from bags needs both kinds of them.
     kind, needed = ("row", n_folds) if isinstance(problem, PUProblem) else ("bag", 2)
     fewest = int(problem.strata.unique(return_counts=True)[1].min())
@@ -129,7 +130,18 @@ def _splits(problem: Problem, n_folds: int, seed: int) -> list[Split]:
             f"each label must be that of at least {needed} {kind}s, so that it is in what is learned from and in what "
             f"is held out; one is that of {fewest}. Take fewer folds (`n_folds`), or more data."
         )
-    return folds_of(problem, n_folds, seed)
+    splits = folds(problem.strata, n_folds, seed, together=problem.together)
+    # Only what is held together can still leave a fold without one of them.
+    for train, held in splits:
+        needed_in = (train, held) if isinstance(problem, PUProblem) else (train,)
+        if not isinstance(problem.objective, CountObjective) and not all(
+            has_each_stratum(problem, units) for units in needed_in
+        ):
+            raise ValueError(
+                f"each label must be that of {kind}s with enough different values of `fold_by`, so that it is in what "
+                f"is learned from and in what is held out; one has too few. Take fewer folds (`n_folds`), or more data."
+            )
+    return splits
 
 
 def _baselines(estimator: Estimator, problem: Problem, split: Split) -> dict[str, float]:

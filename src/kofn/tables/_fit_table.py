@@ -27,6 +27,7 @@ def fit_table(
     label: str,
     bag: str | None = None,
     copies: str | None = None,
+    fold_by: str | None = None,
     features: str | None = None,
     drop: Sequence[str] = (),
     label_kind: str | None = None,
@@ -48,6 +49,9 @@ def fit_table(
         label: column of the label, or with commas two for an interval, or one for each class.
         bag: column of the bag, or several with commas that name it together; None for PU.
         copies: column that says how many instances a row stands for, of LLP; by default one.
+        fold_by: column of what bags belong to, such as the patient of each slide (for PU, what rows belong to), or
+            several with commas: bags with the same value are held out together. It is a feature only if `features`
+            names it. By default each bag stands for itself.
         features: columns to learn from, with commas; by default all others. A column of the bag, such as the campaign
             of a bag of campaign and day, may be one if it is named here.
         drop: columns to leave out, with or without commas.
@@ -101,6 +105,7 @@ def fit_table(
         label=label,
         bag=bag,
         copies=copies,
+        fold_by=fold_by,
         features=features,
         drop=drop,
         label_kind=label_kind,

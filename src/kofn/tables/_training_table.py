@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kofn import _require
 from kofn._mapped import beside
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._class_table import ClassTable
@@ -33,6 +34,7 @@ class TrainingTable:
         metadata: bags and labels as they stand in the file.
         labels: names of the columns of labels.
         label: of LLP: the kind that the labels are; None for other tasks.
+        fold_by: (rows,) integers of what each row belongs to, such as the patient; None where nothing was named.
     """
 
     encoded: EncodedTable
@@ -40,6 +42,7 @@ class TrainingTable:
     metadata: RowMetadata
     labels: list[str]
     label: str | None
+    fold_by: NDArray[np.int64] | None = None
 
     def arguments(self, rows: Any = slice(None)) -> dict[str, Any]:
         """What an estimator's `fit` takes, of some rows; by default of all."""
@@ -48,6 +51,8 @@ class TrainingTable:
             found["groups"] = self.metadata.bag_of[rows]
         if self.metadata.copies is not None:
             found["copies"] = self.metadata.copies[rows]
+        if self.fold_by is not None:
+            found["fold_by"] = self.fold_by[rows]
         return found
 
 
@@ -58,6 +63,7 @@ def read_training_table(
     label: str,
     bag: str | None = None,
     copies: str | None = None,
+    fold_by: str | None = None,
     features: str | None = None,
     drop: Sequence[str] = (),
     label_kind: str | None = None,
@@ -73,14 +79,17 @@ def read_training_table(
     file = TableFile(path)
     labels = file.parse_columns(label)
     of_bag = [] if bag is None else file.parse_columns(bag)
+    owners = [] if fold_by is None else file.parse_columns(fold_by)
     taken = {"bag": of_bag, "label": labels, "copies": [] if copies is None else [copies]}
     file.require_columns(*taken["copies"])
     _require_different(file, taken)
+    # A column that names the bag may do so together with another, and then says what bags belong together.
+    _require_different(file, {"label": labels, "copies": taken["copies"], "fold_by": owners})
     if bag is None and isinstance(estimator, MILClassifier):
         raise ValueError("`bag` must name the column with the bag of each row for MILClassifier; got None.")
     if copies is not None and not isinstance(estimator, LLPClassifier):
         raise ValueError("`copies` goes with proportions and counts (LLP): other labels do not tell them apart.")
-    names = _features(file, features, drop, of_bag, [*labels, *taken["copies"]])
+    names = _features(file, features, drop, [*of_bag, *owners], [*labels, *taken["copies"]])
     warn_of_missing_header(file)
 
     def stage(what: str) -> Told:
@@ -88,7 +97,8 @@ def read_training_table(
         progress = estimator.progress
         return None if progress is None else lambda done, rows: progress(what, done, rows, {})
 
-    metadata = read_metadata(file, bag, labels, copies=copies, told=stage("reading bags and labels"))
+    metadata = read_metadata(file, bag, [*labels, *owners], copies=copies, told=stage("reading bags and labels"))
+    held_together = _held_together(metadata, owners, file) if owners else None
     if isinstance(estimator, LLPClassifier):
         noise, rounding = estimator.noise, estimator.rounding
         y: NDArray[Any] | ClassTable
@@ -100,7 +110,7 @@ def read_training_table(
     rows, told = metadata.rows, stage(f"looking at {len(names)} columns")
     columns = learn_columns(file, names, max_categories=max_categories, rows=rows, told=told)
     encoded = encode_table(file, columns, rows=rows, folder=scratch, told=stage(f"reading {rows:,} rows"))
-    table = _beside_features(TrainingTable(encoded, y, metadata, labels, kind))
+    table = _beside_features(TrainingTable(encoded, y, metadata, labels, kind, held_together))
     if isinstance(y, ClassTable):
         counts = y.counts(metadata.bags(), label=str(kind), rounding=estimator.rounding)
         warn_of_true_classes(table.encoded, counts.numpy(), metadata.bags(), file)
@@ -114,7 +124,42 @@ def _beside_features(table: TrainingTable) -> TrainingTable:
     values, metadata, y = table.encoded.values, table.metadata, table.y
     bag_of = None if metadata.bag_of is None else beside(values, metadata.bag_of)
     y = ClassTable(y.names, beside(values, y.values)) if isinstance(y, ClassTable) else beside(values, y)
-    return replace(table, y=y, metadata=replace(metadata, bag_of=bag_of, columns={}))
+    fold_by = None if table.fold_by is None else beside(values, table.fold_by)
+    return replace(table, y=y, metadata=replace(metadata, bag_of=bag_of, columns={}), fold_by=fold_by)
+
+
+def _held_together(metadata: RowMetadata, columns: list[str], file: TableFile) -> NDArray[np.int64]:
+    """Integers (rows,) of what each row belongs to by some columns, the same on all rows of a bag.
+
+    Raises:
+        ValueError: a row without a value; a bag with two.
+    """
+    pandas = _require.package("pandas", extra="train")
+    where = Column(file.path, ",".join(columns))
+    frame = pandas.DataFrame({name: metadata.columns[name] for name in columns})
+    missing = frame.isna().to_numpy()
+    if missing.any():
+        row = int(missing.any(1).argmax())
+        raise ValueError(
+            f"{Column(file.path, columns[int(missing[row].argmax())])}: row {row + 1} has no value, which `fold_by` "
+            f"needs of each row. Give such rows a value of their own, or leave them out."
+        )
+    try:
+        numbers: NDArray[np.int64] = frame.groupby(columns, sort=False).ngroup().to_numpy(np.int64)
+    except TypeError:  # lists and dicts have no hash
+        raise ValueError(f"{where} must be text or numbers. Write it as text.") from None
+    if metadata.bag_of is not None:
+        first = metadata.first_rows[metadata.bag_of]
+        differ = numbers != numbers[first]
+        if differ.any():
+            row = int(differ.argmax())
+            one, other = (", ".join(map(str, frame.iloc[at])) for at in (int(first[row]), row))
+            raise ValueError(
+                f"{where}: bag {metadata.bag_names[int(metadata.bag_of[row])]!r} has two values, {one} and {other} "
+                f"(row {row + 1}). A bag is held out as a whole, with all bags of the same `fold_by`: correct the "
+                f"rows, or name the bags by both columns."
+            )
+    return numbers
 
 
 def _require_different(file: TableFile, taken: dict[str, list[str]]) -> None:
@@ -129,9 +174,9 @@ def _require_different(file: TableFile, taken: dict[str, list[str]]) -> None:
 
 
 def _features(
-    file: TableFile, features: str | None, drop: Sequence[str], of_bag: Sequence[str], taken: Sequence[str]
+    file: TableFile, features: str | None, drop: Sequence[str], on_request: Sequence[str], taken: Sequence[str]
 ) -> list[str]:
-    """Columns to learn from: never a label or copies, and columns of the bag only if they are asked for."""
+    """Columns to learn from: never a label or copies, and those of bags and of what they belong to only on request."""
     dropped = {name for entry in drop for name in file.parse_columns(entry)}
     if features is not None:
         chosen = file.parse_columns(features)
@@ -142,7 +187,7 @@ def _features(
                     f"of `features`."
                 )
     else:
-        chosen = [name for name in file.columns if name not in {*taken, *of_bag}]
+        chosen = [name for name in file.columns if name not in {*taken, *on_request}]
     columns = [name for name in chosen if name not in dropped]
     if not columns:
         raise ValueError(f"{file.path} has no column to learn from: all are bags, labels or dropped.")
