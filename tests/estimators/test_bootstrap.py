@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from kofn.counts import CountDistribution
 from kofn.estimators import FitWarning
 from kofn.estimators._count_mixture import CountMixture
 from kofn.estimators._ensemble import mean_intervals
+from kofn.learners import PUObjective, PUProblem
 from kofn.learners._network import FittedNetwork
 from kofn.learners._resamples import resample
 
@@ -300,3 +302,16 @@ def test_errors() -> None:
         llp(bootstrap=-1)
     with pytest.raises(TypeError, match="bootstrap"):
         llp(bootstrap=2.5)
+
+
+def test_what_belongs_together_is_drawn_together() -> None:
+    problem = replace(again_problem(), together=torch.arange(40) // 4)
+    drawn = resample(problem, 0, 0)
+    _, times = drawn.unique(return_counts=True)
+    by_group = torch.zeros(40, dtype=torch.int64).index_put((drawn.unique(),), times).view(10, 4)
+    assert (by_group == by_group[:, :1]).all()
+    assert by_group[:, 0].sum() == 10
+    labelled = PUProblem.of(torch.arange(8) < 2, size=4, seed=0, instances=np.zeros((8, 1), np.float32),
+                            objective=PUObjective(0.5), rate=0.5, together=torch.arange(8) // 2)  # fmt: skip
+    for place in range(20):  # the labelled rows are one user's, of four
+        assert set(labelled.strata[resample(labelled, 0, place)].tolist()) == {0, 1}

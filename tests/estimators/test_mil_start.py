@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 import kofn
-from kofn.estimators._rates import best_rate
 from kofn.learners import BagObjective, PooledObjective
+from kofn.learners._best_rate import best_rate
 
 HUGE = 1000
 pytestmark = UNLEARNT

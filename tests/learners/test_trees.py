@@ -13,6 +13,7 @@ from learner_cases import some_bags, some_pu
 import kofn
 from kofn.bags import Bags
 from kofn.learners import CountObjective, Problem
+from kofn.learners._best_rate import at_its_own_rate
 from kofn.learners._boosting import Boosting
 from kofn.learners._splits import MANY
 
@@ -46,7 +47,7 @@ def test_held_out_scores_are_of_fits_on_the_other_folds() -> None:
     total = 0.0
     for train, held in fitted.splits:
         rows, part = problem.take(train).compact()
-        alone = kofn.Trees(rounds=fitted.best + 1, **trees).fit(part, seed=0)
+        alone = kofn.Trees(rounds=fitted.best + 1, **trees).fit(at_its_own_rate(part), seed=0)
         out = problem.take(held).bags.index.numpy()
         assert not set(out) & set(rows.tolist())
         assert np.allclose(fitted.held_out_logits[out], alone.logits(problem.instances[out]), atol=1e-6)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 import kofn
-from kofn.learners import CountObjective, Problem
+from kofn.learners import CountObjective, Problem, between
+from kofn.learners._best_rate import at_its_own_rate
 from kofn.learners._boosting import Boosting
 from kofn.learners._held_out import is_over
 from kofn.learners._splits import splits_of
@@ -33,7 +36,7 @@ def test_a_fold_starts_at_the_base_rate() -> None:
     problem = rare_positives()
     params = {"learning_rate": 1e-9, "verbose": -1, "metric": "None", "num_threads": 1}
     splits = splits_of(problem, 5, seed=0)
-    found = Boosting(problem, params, None).folds(splits)[0]
+    found = Boosting(problem, params, None).folds(splits, [problem.rate] * 5)[0]
     found.advance(1)
     rate = torch.full((400,), float(problem.rate), dtype=torch.float64).logit()
     assert found.losses[0] == pytest.approx(float(problem.take(splits[0][1]).mean_loss(rate)), rel=1e-6)
@@ -84,7 +87,7 @@ def test_folds_are_judged_at_the_chosen_round_and_no_other() -> None:
     for train, held in fitted.splits:
         # The same trees, grown alone: with all rows and columns there is no chance in them.
         params = kofn.Trees(learning_rate=0.3).params(problem.instances, 0, threads=1)
-        alone = Boosting(problem, params, None).folds([(train, held)])[0]
+        alone = Boosting(problem, params, None).folds([(train, held)], [at_its_own_rate(problem.take(train)).rate])[0]
         alone.advance(fitted.best + 1)
         assert np.allclose(fitted.held_out_logits[alone.rows], alone.scores(fitted.best))
 
@@ -95,3 +98,20 @@ def test_training_losses_are_those_after_the_rounds() -> None:
     after = float(problem.mean_loss(torch.from_numpy(fitted.logits(problem.instances))))
     assert fitted.history[-1]["train_loss"] == pytest.approx(after)
     assert len(fitted.history) == 5
+
+
+def test_a_fold_starts_at_the_rate_of_the_bags_that_it_learns_from() -> None:
+    """At the rate of all bags it knew something of those that it is judged on."""
+    problem = noise_but_for_one_fold()
+    for each in (problem, replace(problem, labels=torch.stack([problem.labels, problem.labels], 1))):
+        interval = each.labels.dim() == 2
+        part = replace(each, objective=CountObjective(between)) if interval else each
+        train = part.take(torch.arange(20))
+        share = float(problem.labels[:20].sum()) / 160
+        assert at_its_own_rate(train).rate == pytest.approx(share, rel=1e-6)
+    fitted = kofn.Trees(learning_rate=1e-9, max_rounds=1).fit(problem, seed=0)
+    assert fitted.held_out_logits is not None
+    for train_bags, held in fitted.splits:
+        rows = problem.take(held).bags.index.numpy()
+        share = float(problem.labels[train_bags].sum()) / (8 * len(train_bags))
+        assert fitted.held_out_logits[rows] == pytest.approx(np.log(share / (1 - share)), rel=1e-5)

@@ -13,7 +13,8 @@ from kofn.bags import Bags
 from kofn.estimators._baselines import BAG_MEANS, NO_FEATURES
 from kofn.estimators._ensemble import mixed, mixed_losses
 from kofn.estimators._llp_classifier import LLPClassifier
-from kofn.estimators._rates import bounds_of_bags, losses_without_features
+from kofn.estimators._rates import losses_without_features
+from kofn.learners import BagObjective, Objective, PooledObjective
 from kofn.metrics import bag_scores
 
 MODEL = "model"
@@ -53,7 +54,9 @@ def bag_losses(
     # Log-odds z of at least one positive: -log P(label) = log(1 + e^-z) of a positive bag, log(1 + e^z) of another.
     labels = estimator._bag_labels(y, bags, len(y))
     sign = 1 - 2 * labels.double()
-    found = {NO_FEATURES: estimator.label_shares_.losses(bounds_of_bags(labels, bags.sizes), bags.sizes)}
+    constant: Objective = BagObjective() if estimator.loss == "count" else PooledObjective()
+    shares = estimator.label_shares_
+    found = {NO_FEATURES: losses_without_features(constant, labels, bags.sizes, estimator.rate_, shares)}
     scores: dict[str, Tensor] = {}
     if bag_logits is not None:
         scores[MODEL] = torch.from_numpy(bag_logits)

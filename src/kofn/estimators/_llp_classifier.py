@@ -19,7 +19,7 @@ from kofn.estimators._class_table import ClassTable, class_objective
 from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._ensemble import mixed_losses
 from kofn.estimators._posteriors import member_posteriors
-from kofn.estimators._rates import best_rate, count_rates
+from kofn.estimators._rates import count_rates
 from kofn.estimators._row_labels import Array, bag_weights, bags_of, require_classes, rows_of, together
 from kofn.estimators._statements import class_statement, count_statement
 from kofn.learners import (
@@ -31,6 +31,7 @@ from kofn.learners import (
     Progress,
     ProportionObjective,
 )
+from kofn.learners._best_rate import best_rate
 from kofn.targets import Exactly, Spread
 
 

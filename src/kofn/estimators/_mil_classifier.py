@@ -17,7 +17,6 @@ from kofn.counts import CountDistribution
 from kofn.estimators._columns import Floats
 from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._ensemble import mixed, mixed_posteriors
-from kofn.estimators._rates import best_rate
 from kofn.estimators._row_labels import (
     Array,
     bag_weights,
@@ -39,6 +38,7 @@ from kofn.learners import (
     Problem,
     Progress,
 )
+from kofn.learners._best_rate import best_rate
 from kofn.learners._network import FittedNetwork
 from kofn.learners._problem import Pooling
 from kofn.metrics import bag_scores

@@ -10,16 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from scipy.optimize import minimize_scalar
 from torch import Tensor
 
-from kofn.learners import BagObjective, CountObjective, Objective, PooledObjective, Problem
+from kofn.learners import BagObjective, CountObjective, Objective, PooledObjective, Problem, PUObjective
+from kofn.learners._best_rate import best_rate
 from kofn.learners._problem import start_at
 
 MOST_LABELS = 1000  # different labels that are counted
-TRIED = 25  # rates from which the search for the best one begins
 
 
 def count_rates(counts: Tensor, sizes: Tensor, weight: Tensor | None) -> tuple[float | Tensor, Tensor]:
@@ -68,49 +66,6 @@ def _class_rates(counts: Tensor, sizes: Tensor, weight: Tensor | None) -> tuple[
     unknown = torch.where(known, 0.0, rates)
     rest = (1 - (shares * known).sum(1, keepdim=True)) / unknown.sum(1, keepdim=True).clamp(min=1e-300)
     return rates, torch.where(known, shares, unknown * rest)
-
-
-def best_rate(objective: Objective, labels: Tensor, sizes: Tensor, weight: Tensor | None) -> float:
-    """The rate of all instances under which a loss of bags is smallest, above 0 and below 1.
-
-    For a likelihood it is the maximum-likelihood rate of the statement, whatever it is: of intervals it is not the mean
-    of their middles.
-
-    Args:
-        objective: of the bags.
-        labels: (b, ...) that it reads.
-        sizes: (b,) of the bags; ones for an objective that reads one logit of each bag.
-        weight: (b,) of the bags, or None for ones.
-
-    Examples:
-        >>> from kofn.learners import between
-        >>> low_and_high = torch.tensor([[0, 9], [0, 9], [10, 100]])  # two suppressed cells and one that is not
-        >>> rate = best_rate(CountObjective(between), low_and_high, torch.tensor([100, 100, 100]), None)
-        >>> round(rate, 3)  # and not the mean of the middles, 0.213
-        0.084
-    """
-    weights = torch.ones(len(sizes), dtype=torch.float64) if weight is None else weight.double()
-    table = torch.cat([sizes.double().unsqueeze(1), labels.reshape(len(labels), -1).double()], 1)
-    _, of = table.unique(dim=0, return_inverse=True)  # bags alike have the same loss
-    first = torch.full((int(of.max()) + 1,), len(of)).scatter_reduce(0, of, torch.arange(len(of)), "amin")
-    times = torch.zeros(len(first), dtype=torch.float64).index_add(0, of, weights)
-    there = times > 0
-    chosen, times = first[there], times[there]
-    n = sizes[chosen]
-    offsets = torch.cat([n.new_zeros(1), n.cumsum(0)])
-    factor = times * n if objective.unit == "instance" else times
-
-    def loss(logit: float) -> float:
-        losses = objective(torch.full((int(offsets[-1]),), logit, dtype=torch.float64), labels[chosen], offsets)
-        return float((losses * factor).sum())
-
-    # A rate that is 0 or 1 is only known to be near it.
-    end = float(np.log(2 * float(sizes[weights > 0].sum()) - 1))
-    grid = np.linspace(-end, end, TRIED)
-    best = int(np.argmin([loss(logit) for logit in grid]))
-    bounds = grid[max(best - 1, 0)], grid[min(best + 1, TRIED - 1)]
-    found = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-9})
-    return float(1 / (1 + np.exp(-found.x)))
 
 
 @dataclass(frozen=True)
@@ -201,7 +156,9 @@ def losses_without_features(
 ) -> Tensor:
     """Losses (b,) of bags by the best constant: the shares of their labels, or one rate of all instances.
 
-    Of intervals it is the one of the two that is better on these bags.
+    Of labels and of intervals it is the one of the two that is better on these bags: where large bags are more often
+    positive, one rate of all instances knows it, and the share of positive bags does not. The loss of positives and
+    unlabelled weighs the labelled ones, and its best constant, on these bags, is above the mixture.
 
     Args:
         objective: of the bags.
@@ -215,15 +172,19 @@ def losses_without_features(
         >>> losses_without_features(CountObjective(), torch.tensor([1, 0]), sizes, 0.5, None).neg().exp()
         tensor([0.5000, 0.5000], dtype=torch.float64)
     """
-    if shares is not None and isinstance(objective, (BagObjective, PooledObjective)):
-        weight = torch.where(labels == 1, objective.positive_weight, 1.0)
-        return weight * shares.losses(bounds_of_bags(labels, sizes), sizes)
+    if isinstance(objective, PUObjective) and objective.unit == "bag" and len(sizes):
+        rate = best_rate(objective, labels, sizes, None)
     start = start_at(rate)
-    entries = start.expand(int(sizes.sum()), *start.shape).contiguous()
-    found = objective(entries, labels, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]))
+    entries = len(sizes) if isinstance(objective, PooledObjective) else int(sizes.sum())
+    logits = start.expand(entries, *start.shape).contiguous()
+    found = objective(logits, labels, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]))
     if shares is None:
         return found
-    of_labels = shares.losses(labels, sizes)
+    if isinstance(objective, (BagObjective, PooledObjective)):
+        weight = torch.where(labels == 1, objective.positive_weight, 1.0)
+        of_labels = weight * shares.losses(bounds_of_bags(labels, sizes), sizes)
+    else:
+        of_labels = shares.losses(labels, sizes)
     return of_labels if float(of_labels.mean()) < float(found.mean()) else found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -72,9 +73,9 @@ class Boosting:
         last = _loss_of_scores(booster.eval_train, parts_of(part), part)
         return booster.model_to_string(), [*losses, self.peers.mean(last, weight)]
 
-    def folds(self, splits: Sequence[Split]) -> list[FoldOfTrees]:
-        """Each part of the bags, to be boosted and to be judged on the others."""
-        return [FoldOfTrees(self, split) for split in splits]
+    def folds(self, splits: Sequence[Split], rates: Sequence[Any]) -> list[FoldOfTrees]:
+        """Each part of the bags, to be boosted from its rate and to be judged on the others."""
+        return [FoldOfTrees(self, split, rate) for split, rate in zip(splits, rates, strict=True)]
 
     def be_quiet(self) -> None:
         """Let LightGBM print nothing in this thread: it keeps its verbosity for each, and learns it from parameters."""
@@ -96,10 +97,11 @@ class FoldOfTrees:
     Args:
         boosting: whose bins, parameters and peers it has.
         split: bags to learn from, and to judge on.
+        rate: at which it starts, of all bags that are learned from, also those of peers.
     """
 
-    def __init__(self, boosting: Boosting, split: Split) -> None:
-        train, held = (boosting.problem.take(units) for units in split)
+    def __init__(self, boosting: Boosting, split: Split, rate: Any) -> None:
+        train, held = (replace(boosting.problem.take(units), rate=rate) for units in split)
         (rows, part), (held_rows, judged) = train.compact(columns=False), held.compact()
         self.losses: list[float] = []
         self.criteria = self.losses

@@ -43,6 +43,7 @@ class Job:
         learner: `Trees`.
         params: of LightGBM.
         share: of the bags.
+        rates: at which the fits to the parts of the splits start, in all processes.
         sample: (k,) rows of the whole table from which the bins are found, or these rows themselves.
         of: number of rows of the whole table.
     """
@@ -54,6 +55,7 @@ class Job:
     learner: Any
     params: dict[str, Any]
     share: Share
+    rates: list[Any]
     sample: Any
     of: int
 
@@ -109,7 +111,7 @@ def _fit(job: Job, peers: StorePeers, out: BinaryIO) -> Outcome:
     params = job.params | {"tree_learner": "data", "num_machines": job.number, "pre_partition": True}
     boosting = Boosting(problem, params, _progress(job, out), peers=peers, reference=reference)
     network = _connected(reference, job, peers)
-    fitted = job.learner.boosted(boosting, job.share.splits)
+    fitted = job.learner.boosted(boosting, job.share.splits, job.rates)
     del network  # which kept the connection
     logits, fitted.held_out_logits, fitted.splits = fitted.held_out_logits, None, ()
     rows = np.zeros(0, dtype=np.int64)

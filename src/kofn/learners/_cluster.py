@@ -33,13 +33,22 @@ PAUSE = 0.2  # seconds between two looks at the workers
 GRACE = 3.0  # seconds in which the cause of an error may become known after its effects
 
 
-def fit_on_cluster(learner: Any, problem: Problem, splits: list[Split], *, seed: int, progress: Progress | None) -> Any:
+def fit_on_cluster(
+    learner: Any,
+    problem: Problem,
+    splits: list[Split],
+    rates: list[Any],
+    *,
+    seed: int,
+    progress: Progress | None,
+) -> Any:
     """Fit `Trees` on all workers of the cluster that it names.
 
     Args:
         learner: with an address as its `cluster`.
         problem: of the whole table.
         splits: bags of it to learn from and to judge on.
+        rates: at which the fits to these parts start.
         seed: random seed.
         progress: called every now and then, in this thread.
 
@@ -52,7 +61,7 @@ def fit_on_cluster(learner: Any, problem: Problem, splits: list[Split], *, seed:
         with _only_fit(client):
             workers = _workers(client, learner.cluster)
             _tell(progress, "sending the bags to the workers")
-            jobs = _jobs(learner, problem, splits, seed, workers)
+            jobs = _jobs(learner, problem, splits, rates, seed, workers)
             outcomes = _run(client, dict(zip(workers, jobs, strict=True)), progress)
     return _joined(outcomes, problem, splits)
 
@@ -97,7 +106,9 @@ def _workers(client: Any, address: str) -> dict[str, int]:
     return dict(sorted(client.nthreads().items()))
 
 
-def _jobs(learner: Any, problem: Problem, splits: list[Split], seed: int, workers: dict[str, int]) -> list[Job]:
+def _jobs(
+    learner: Any, problem: Problem, splits: list[Split], rates: list[Any], seed: int, workers: dict[str, int]
+) -> list[Job]:
     """What each worker is to do."""
     lightgbm = _require.package("lightgbm", extra="train")
     whole = len(problem.instances)
@@ -116,6 +127,7 @@ def _jobs(learner: Any, problem: Problem, splits: list[Split], seed: int, worker
                 learner=learner,
                 params=learner.params(problem.instances, seed, threads=threads),
                 share=share,
+                rates=rates,
                 sample=sample,
                 of=whole,
             )

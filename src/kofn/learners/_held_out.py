@@ -60,26 +60,30 @@ def held_out_curve(
         over: whether a curve says that no later step will be chosen.
         at_once: number of steps that a fold makes before the others are waited for. The curve does not depend on it.
         threads: number of folds that advance at the same time.
-        in_each_thread: called in each of these threads before a fold is.
+        in_each_thread: called in each of these threads, where there are several, before a fold is.
         progress: called with the curve so far.
     """
     curve: list[float] = []
-    with ThreadPoolExecutor(threads, initializer=in_each_thread) as pool:
+    # One thread is this one: LightGBM knows the network of its process in the thread that has connected it.
+    pool = ThreadPoolExecutor(threads, initializer=in_each_thread) if threads > 1 else None
+    try:
         while len(curve) < steps and not over(curve):
             more = min(at_once, steps - len(curve))
-            try:
-                # Each fold in a copy of the context, which has the engine that was asked for.
+            if pool is None:
+                for fold in folds:
+                    fold.advance(more)
+            else:  # each in a copy of the context, which has the engine that was asked for
                 for done in [pool.submit(copy_context().run, fold.advance, more) for fold in folds]:
                     done.result()
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
             for step in range(len(curve), len(curve) + more):
                 curve.append(_mean(folds, [fold.criteria[step] for fold in folds]))
                 if over(curve):
                     break
             if progress is not None:
                 progress(curve)
+    finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
     return curve
 
 

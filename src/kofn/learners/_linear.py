@@ -22,6 +22,7 @@ from torch import Tensor
 
 from kofn import _require
 from kofn._mapped import blocks
+from kofn.learners._best_rate import at_its_own_rate
 from kofn.learners._design import Design, Features
 from kofn.learners._held_out import held_out_curve, history_of, is_over, mean_losses, validation
 from kofn.learners._learner import Fitted, Instances, Learner, Logits, Progress, one_thread, require_table
@@ -247,6 +248,7 @@ class FoldOfPenalties:
     ) -> None:
         # Of all rows the features are the same, and stay where they are: a copy for each fold could be too much.
         train, self._held = (problem.take(units) for units in split)
+        train = at_its_own_rate(train)
         rows = self._held.bags.index.unique()
         self.losses: list[float] = []
         self.criteria: list[float] = []

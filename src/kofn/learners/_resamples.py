@@ -45,6 +45,8 @@ def fit_resamples(
 def resample(problem: Problem, seed: int, place: int) -> Tensor:
     """As many units of a problem as there are, drawn with replacement; where it needs each stratum, within these.
 
+    What must stay together (`Problem.together`), such as the slides of a patient, is drawn together.
+
     Examples:
         >>> import torch, kofn
         >>> from kofn.learners import CountObjective, Problem
@@ -56,8 +58,16 @@ def resample(problem: Problem, seed: int, place: int) -> Tensor:
     """
     generator = generator_of(seed, place, 4)  # 4: not that of the folds, of the weights or of the bags of an epoch
     strata = problem.strata if problem.needs_each_stratum else torch.zeros(len(problem.strata), dtype=torch.int64)
-    members = [(strata == stratum).nonzero().flatten() for stratum in strata.unique()]
-    return torch.cat([each[torch.randint(len(each), (len(each),), generator=generator)] for each in members])
+    if problem.together is None:
+        members = [(strata == stratum).nonzero().flatten() for stratum in strata.unique()]
+        return torch.cat([each[torch.randint(len(each), (len(each),), generator=generator)] for each in members])
+    of, many = problem.together.unique(return_inverse=True)[1], len(problem.together.unique())
+    units = torch.arange(len(strata))
+    while True:  # all groups of a draw may be of one stratum, of which nothing could be learned
+        drawn = torch.randint(many, (many,), generator=generator)
+        found = torch.cat([units[of == group] for group in drawn])
+        if len(strata[found].unique()) == len(strata.unique()):
+            return found
 
 
 def _fit_one(learner: Learner, problem: Problem, seed: int, place: int) -> Fitted:

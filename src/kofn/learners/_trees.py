@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from kofn import _require
 from kofn._mapped import blocks
+from kofn.learners._best_rate import at_its_own_rate
 from kofn.learners._boosting import Boosting
 from kofn.learners._cluster import fit_on_cluster
 from kofn.learners._held_out import held_out_curve, history_of, is_over, validation
@@ -121,18 +122,20 @@ class Trees(Learner):
         self.require_options()
         require_table(problem, "Trees")
         splits = self.splits(problem, seed)
+        rates = [at_its_own_rate(problem.take(train)).rate for train, _ in splits]
         if self.cluster is not None:
-            fitted: FittedTrees = fit_on_cluster(self, problem, splits, seed=seed, progress=progress)
+            fitted: FittedTrees = fit_on_cluster(self, problem, splits, rates, seed=seed, progress=progress)
             return fitted
         params = self.params(problem.instances, seed, threads=self._threads())
-        return self.boosted(Boosting(problem, params, progress), splits)
+        return self.boosted(Boosting(problem, params, progress), splits, rates)
 
-    def boosted(self, boosting: Boosting, splits: list[Split]) -> FittedTrees:
+    def boosted(self, boosting: Boosting, splits: list[Split], rates: Sequence[Any]) -> FittedTrees:
         """Boost with the number of rounds that is best on the held-out bags of splits; every process of a cluster does.
 
         Args:
             boosting: on the bags of this process.
             splits: of these bags, where the number is chosen.
+            rates: at which the folds start.
         """
         problem = boosting.problem
         if not boosting.can_split:
@@ -141,7 +144,7 @@ class Trees(Learner):
             rounds = self.rounds or UNCHOSEN
             text, losses = boosting.run(rounds)
             return FittedTrees(text, boosting.start, self.threads, history=history_of("round", train_loss=losses))
-        folds = boosting.folds(splits)
+        folds = boosting.folds(splits, rates)
         curve = held_out_curve(
             folds,
             self.max_rounds,
