@@ -56,14 +56,17 @@ def test_no_features_by_weight(learner: str) -> None:
     assert model.baselines_["no features"] == pytest.approx(np.average(losses, weights=WEIGHTS))
 
 
-def test_no_features_of_multiple_instances_is_the_rate_of_bag_labels() -> None:
-    """One rate of all instances ties a label to the size of its bag, and can be worse than a coin."""
+def test_no_features_of_multiple_instances_is_the_better_of_two_constants() -> None:
+    """One rate of all instances ties a label to the size of its bag, and can be worse than a coin, or better."""
     any_positive = (COUNTS > 0).astype(np.int64)
     model = kofn.MILClassifier(LEARNERS["linear"](), random_state=0).fit(X, any_positive[GROUPS], groups=GROUPS)
+    none = (1 - model.rate_) ** SIZES
     losses = []
     for train, held in model.fitted_.splits:
         share = (any_positive[train].sum() + 0.5) / (len(train) + 1)
-        losses.append(-np.log(np.where(any_positive[held] == 1, share, 1 - share)))
+        of_labels = -np.log(np.where(any_positive[held] == 1, share, 1 - share))
+        of_sizes = -np.log(np.where(any_positive[held] == 1, 1 - none[held], none[held]))
+        losses.append(min(of_labels, of_sizes, key=np.mean))
     assert model.baselines_["no features"] == pytest.approx(np.concatenate(losses).mean())
 
 

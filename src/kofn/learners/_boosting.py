@@ -70,8 +70,9 @@ class Boosting:
             if number:
                 losses.append(self.peers.mean(mine[-1], weight))
                 _tell(self.progress, "all bags", number - 1, rounds, train_loss=losses[-1])
-        last = _loss_of_scores(booster.eval_train, parts_of(part), part)
-        return booster.model_to_string(), [*losses, self.peers.mean(last, weight)]
+        losses.append(self.peers.mean(_loss_of_scores(booster.eval_train, parts_of(part), part), weight))
+        _tell(self.progress, "all bags", rounds - 1, rounds, train_loss=losses[-1])
+        return booster.model_to_string(), losses
 
     def folds(self, splits: Sequence[Split], rates: Sequence[Any]) -> list[FoldOfTrees]:
         """Each part of the bags, to be boosted from its rate and to be judged on the others."""
