@@ -153,7 +153,7 @@ def test_several_classes_have_it_in_their_marginals() -> None:
         ({"bag_effect": "auto"}, TypeError, "`bag_effect` must be a number; got 'auto'"),
         ({"bag_effect": "fit", "loss": "proportion"}, ValueError, "goes with loss='count'"),
         ({"bag_effect": 0.5, "loss": "mutual-contamination"}, ValueError, "goes with loss='count'"),
-        ({"bag_effect": "fit", "learner": kofn.Network(checkpoint="c.kofn")}, ValueError, "fits the learner twice"),
+        ({"bag_effect": "fit", "learner": kofn.Network(checkpoint="c.kofn")}, ValueError, "fits the learner again"),
     ],
 )
 def test_what_is_refused(options: dict[str, Any], error: type[Exception], words: str) -> None:

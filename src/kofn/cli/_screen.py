@@ -169,5 +169,5 @@ def _show_curve(estimator: Any) -> None:
     for place in sorted(steps if best is None else steps | {best - 1}):
         entry = history[place]
         losses = (_number(entry.get(name)) for name in ("train_loss", "val_loss"))
-        step = f"{entry['l2']:g}" if "l2" in entry else str(place + 1)
+        step = f"{entry['l2']:.3g}" if "l2" in entry else str(place + 1)
         line("{:<8}{:>13}{:>18}".format(step, *losses) + ("  kept" if place + 1 == best else ""))

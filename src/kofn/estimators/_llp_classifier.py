@@ -81,13 +81,15 @@ class LLPClassifier(CountClassifier):
         fitted_: the fitted model.
         fitted_learner_: the learner that made it, with its options, also if it was given by name.
         members_: list of the fitted models of the bootstrap; empty without.
-        rate_: the base rate: the probability of a positive before anything is learned; for several classes (C,).
+        rate_: the probability of a positive before anything is learned, the best constant for what is known of the
+            bags; for several classes (C,).
         history_: a dict for each step of the learner: its number (epoch, round or penalty), train_loss, val_loss.
-        best_step_: the number of the step that was taken, counted from 1; None where nothing was held out.
+        best_step_: the number of the step that was chosen, counted from 1; None where nothing was held out.
         held_out_: (k,) bags of the validation data, numbered in the order in which they first appear.
         held_out_logits_: (n,) or (n, C) logits of their instances by models that had not seen them, NaN elsewhere.
-        validation_loss_: mean loss of these bags.
-        baselines_: mean losses of the same bags: by a model without features, and by a regression on the means of bags.
+        validation_loss_: mean loss of these bags after the chosen step.
+        baselines_: mean losses of the same bags: by the best constant, without features, and by a regression on the
+            means of bags.
         bag_means_: that regression, fitted to all bags; None for images. fingerprint_: hashes of the training data.
         held_out_bag_means_: logits of the bags `held_out_` by that regression, fitted to the others.
         feature_importances_: (features,) of trees: the share of each column in the gain of all splits.
@@ -295,7 +297,7 @@ class LLPClassifier(CountClassifier):
         if self.bag_effect == "fit":
             if getattr(self.learner, "checkpoint", None) is not None:
                 raise ValueError(
-                    "`checkpoint` goes with a given `bag_effect`, not with 'fit', which fits the learner twice. Fit "
+                    "`checkpoint` goes with a given `bag_effect`, not with 'fit', which fits the learner again. Fit "
                     "without a checkpoint first, and then with the bag_effect_ that was found."
                 )
         elif self.bag_effect is not None:

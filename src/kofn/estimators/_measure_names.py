@@ -27,7 +27,7 @@ MEASURES: Mapping[str, Measure] = {
         "Log-likelihood of a bag's label", "Mean log-probability of the labels; higher is better."
     ),
     "log_likelihood_baseline": Measure(
-        "Log-likelihood, baseline without features", "The same if every instance had the base rate of training."
+        "Log-likelihood, baseline without features", "The same by the best constant of the training bags."
     ),
     "log_likelihood_gain": Measure(
         "Gain over no features", "Log-likelihood of a bag's label above that baseline; better than nothing above 0."

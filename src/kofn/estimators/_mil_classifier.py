@@ -52,7 +52,8 @@ class MILClassifier(CountClassifier):
     `learner`, `progress`, `random_state` and the attributes are those of `LLPClassifier`.
 
     Args:
-        learner: what is fitted. For attention a network: a `torch.nn.Sequential` that ends in a
+        learner: what is fitted; "auto" is the better of trees and a linear model for tables, by the Brier score of
+            held-out bags, and a network for images. For attention a network: a `torch.nn.Sequential` that ends in a
             `kofn.learners.Logit`, or a `kofn.learners.AttentionMIL`.
         loss: "count", -log P(S >= 1) or -log P(S = 0); "max", "mean" or "logsumexp" of the instances; "attention" or
             "gated-attention" over their embeddings.

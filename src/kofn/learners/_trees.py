@@ -50,8 +50,8 @@ class Trees(Learner):
     """Gradient-boosted decision trees (LightGBM), with the number of rounds chosen on held-out bags.
 
     Each round fits a tree, for several classes one for each of them, to the gradient of the loss and to the curvature
-    p (1 - p) of its EM bound (`boosting_objective`), starting from the base rate. Missing values and categories are
-    taken as they are; nothing needs to be scaled. Folds of bags are boosted side by side, and the number of rounds with
+    p (1 - p) of its EM bound (`boosting_objective`), starting from the best constant. Missing values and categories
+    are taken as they are; nothing needs to be scaled. Folds of bags are boosted side by side, and the number of rounds with
     the smallest mean loss of the left-out bags is then run on all bags.
 
     Args:
