@@ -51,8 +51,8 @@ class Trees(Learner):
 
     Each round fits a tree, for several classes one for each of them, to the gradient of the loss and to the curvature
     p (1 - p) of its EM bound (`boosting_objective`), starting from the best constant. Missing values and categories
-    are taken as they are; nothing needs to be scaled. Folds of bags are boosted side by side, and the number of rounds with
-    the smallest mean loss of the left-out bags is then run on all bags.
+    are taken as they are; nothing needs to be scaled. Folds of bags are boosted side by side, and the number of rounds
+    with the smallest mean loss of the left-out bags is then run on all bags.
 
     Args:
         rounds: number of trees; None chooses it on held-out bags.
@@ -63,8 +63,8 @@ class Trees(Learner):
         l2: L2 penalty on the values of the leaves.
         row_fraction: fraction of the rows that each tree is fitted to, drawn anew for each tree.
         column_fraction: fraction of the columns that each tree may split on, drawn anew for each tree.
-        folds: number of folds of bags, on which the number of trees is chosen. With more than 5,000 bags, or a table of
-            more than four million values, a tenth of the bags is held out instead.
+        folds: number of folds of bags, on which the number of trees is chosen. With more than 5,000 bags, or more
+            than 1,000 in a table of more than four million values, a tenth of the bags is held out instead.
         patience: number of rounds without a better mean loss of the left-out bags after which the search ends, unless
             the loss is falling again.
         threads: maximum number of threads; None takes as many as torch uses. With a table of less than a million values
