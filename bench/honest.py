@@ -124,7 +124,7 @@ def one(learner: str, seed: int) -> dict[str, Any]:
 def of_trees(model: Any, problem: Problem, new: Problem) -> tuple[float, float]:
     """The loss of held-out bags and that of new ones by the folds' trees, grown again up to the chosen round."""
     learner, rounds = model.fitted_learner_, model.best_step_
-    params = learner.params(problem.instances, model.seed_, threads=learner._threads())
+    params = learner.params(problem, model.seed_, threads=learner._threads())
     boosting = Boosting(problem, params, None)
     folds = boosting.folds(
         model.fitted_.splits, [at_its_own_rate(problem.take(train)).rate for train, _ in model.fitted_.splits]

@@ -145,10 +145,10 @@ def test_options_reach_lightgbm() -> None:
 
 def test_threads_of_a_small_table() -> None:
     problem = some_bags(4)
-    assert kofn.Trees().params(problem.instances, 0, threads=3)["num_threads"] == 1
+    assert kofn.Trees().params(problem, 0, threads=3)["num_threads"] == 1
     large = np.empty((2000, 600), dtype=np.float32)
-    assert kofn.Trees().params(large, 0, threads=3)["num_threads"] == 3
-    assert Boosting(problem, kofn.Trees().params(problem.instances, 0, threads=1), None).start == pytest.approx(
+    assert kofn.Trees().params(replace(problem, instances=large), 0, threads=3)["num_threads"] == 3
+    assert Boosting(problem, kofn.Trees().params(problem, 0, threads=1), None).start == pytest.approx(
         np.log(problem.rate / (1 - problem.rate))
     )
 

@@ -86,7 +86,7 @@ def test_folds_are_judged_at_the_chosen_round_and_no_other() -> None:
     assert fitted.held_out_logits is not None
     for train, held in fitted.splits:
         # The same trees, grown alone: with all rows and columns there is no chance in them.
-        params = kofn.Trees(learning_rate=0.3).params(problem.instances, 0, threads=1)
+        params = kofn.Trees(learning_rate=0.3).params(problem, 0, threads=1)
         alone = Boosting(problem, params, None).folds([(train, held)], [at_its_own_rate(problem.take(train)).rate])[0]
         alone.advance(fitted.best + 1)
         assert np.allclose(fitted.held_out_logits[alone.rows], alone.scores(fitted.best))

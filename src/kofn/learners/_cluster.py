@@ -112,7 +112,7 @@ def _jobs(
     """What each worker is to do."""
     lightgbm = _require.package("lightgbm", extra="train")
     whole = len(problem.instances)
-    data = lightgbm.Dataset(None, params=learner.params(problem.instances, seed, threads=1))
+    data = lightgbm.Dataset(None, params=learner.params(problem, seed, threads=1))
     rows = torch.from_numpy(data._create_sample_indices(total_nrow=whole)).long()  # as one process draws them
     sample = rows if file_of(problem.instances) else rows_of(problem.instances, rows)
     jobs = []
@@ -125,7 +125,7 @@ def _jobs(
                 host=socket.gethostbyname(urlsplit(address).hostname or ""),  # LightGBM compares IP addresses
                 threads=threads,
                 learner=learner,
-                params=learner.params(problem.instances, seed, threads=threads),
+                params=learner.params(problem, seed, threads=threads),
                 share=share,
                 rates=rates,
                 sample=sample,

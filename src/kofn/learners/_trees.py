@@ -59,7 +59,8 @@ class Trees(Learner):
         max_rounds: maximum number of trees, where their number is chosen.
         learning_rate: learning rate: each tree is multiplied by it.
         leaves: maximum number of leaves of a tree.
-        min_rows: minimum number of rows in a leaf; on small data at most a twentieth of the rows.
+        min_rows: minimum number of rows in a leaf; on small data at most a twentieth of the rows, and a quarter of the
+            expected number of the rarest class.
         l2: L2 penalty on the values of the leaves.
         row_fraction: fraction of the rows that each tree is fitted to, drawn anew for each tree.
         column_fraction: fraction of the columns that each tree may split on, drawn anew for each tree.
@@ -126,7 +127,7 @@ class Trees(Learner):
         if self.cluster is not None:
             fitted: FittedTrees = fit_on_cluster(self, problem, splits, rates, seed=seed, progress=progress)
             return fitted
-        params = self.params(problem.instances, seed, threads=self._threads())
+        params = self.params(problem, seed, threads=self._threads())
         return self.boosted(Boosting(problem, params, progress), splits, rates)
 
     def boosted(self, boosting: Boosting, splits: list[Split], rates: Sequence[Any]) -> FittedTrees:
@@ -205,12 +206,16 @@ class Trees(Learner):
     def _threads(self) -> int:
         return self.threads or torch.get_num_threads()
 
-    def params(self, instances: Instances, seed: int, *, threads: int) -> dict[str, Any]:
+    def params(self, problem: Problem, seed: int, *, threads: int) -> dict[str, Any]:
         """Parameters of LightGBM for a whole table."""
+        instances = problem.instances
+        rates = torch.as_tensor(problem.rate, dtype=torch.float64)
+        rarest = float(rates.min() if rates.dim() else torch.minimum(rates, 1 - rates)) * len(instances)
         return {
             "learning_rate": self.learning_rate,
             "num_leaves": self.leaves,
-            "min_data_in_leaf": min(self.min_rows, max(len(instances) // 20, 1)),
+            # A few positives among many rows must fit into a leaf of their own.
+            "min_data_in_leaf": max(min(self.min_rows, len(instances) // 20, int(rarest / 4)), 1),
             "lambda_l2": self.l2,
             "bagging_fraction": self.row_fraction,
             "bagging_freq": 1,
