@@ -68,10 +68,10 @@ def log_shift_slopes(x: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -
         z, terms = _terms_of_count(x, layout, counts, sigma)
         weight = terms.softmax(0).masked_fill(sigma == 0, 0.0)
         by_x, by_sigma = torch.sigmoid(x) * layout.spread(weight.sum(0)), torch.zeros_like(sigma)
-        for node, share in zip(z, weight, strict=True):
+        for node, share in zip(_parts(z, layout, x), _parts(weight, layout, x), strict=True):
             p = torch.sigmoid(x + layout.spread(sigma * node))
-            by_x = by_x - layout.spread(share) * p
-            by_sigma = by_sigma + share * node * (counts - layout.sum(p))
+            by_x = by_x - (layout.spread(share) * p).sum(0)
+            by_sigma = by_sigma + (share * node * (counts - layout.sum(p))).sum(0)
         return terms.logsumexp(0).masked_fill(sigma == 0, 0.0), by_x, by_sigma
 
 

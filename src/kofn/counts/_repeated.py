@@ -27,6 +27,10 @@ class Repeated(Ragged):
     def sum(self, values: Tensor) -> Tensor:
         return super().sum(values * self.times)
 
+    def repeat(self, values: Tensor) -> Tensor:
+        """A value for each entry of the runs, from one for each run."""
+        return values.repeat_interleave(self.times.long())
+
 
 def without_repetition(x: Tensor, layout: Layout) -> tuple[Tensor, Layout]:
     """The first logit of each run of equal ones in a bag, and their layout; both as they are if that saves little.
@@ -47,9 +51,8 @@ def without_repetition(x: Tensor, layout: Layout) -> tuple[Tensor, Layout]:
     first[1:] = x[1:] != x[:-1]
     starts = layout.offsets[:-1][layout.offsets.diff() > 0].to(x.device)  # an empty bag begins nowhere
     first[starts] = True
-    runs = torch.cat([first.new_zeros(1, dtype=torch.int64), first.cumsum(0)])
-    if int(runs[-1]) > len(x) // 2:
-        return x, layout
     place = first.nonzero().flatten()
+    if len(place) > len(x) // 2:
+        return x, layout
     times = torch.cat([place, place.new_tensor([len(x)])]).diff().double()
-    return x[place], Repeated(runs[layout.offsets.to(x.device)].cpu(), times)
+    return x[place], Repeated(torch.searchsorted(place, layout.offsets.to(x.device)).cpu(), times)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from kofn.counts._bag_effect import log_shifts
+from kofn.counts import _bag_effect
 from kofn.counts._engines import engine_for
 from kofn.counts._layout import Layout
+from kofn.counts._repeated import Repeated, without_repetition
 from kofn.counts._table import only_between
 
 
@@ -30,9 +31,8 @@ class ShiftedEngine:
     ) -> Tensor:
         x = logits.double()
         if high is None:
-            engine = engine_for(x)
-            alone = engine.log_interval(x, offsets, low, None)
-            value = _add(alone, engine.log_shift(x.detach() if self.fixed else x, self.layout, low, self.sigma))
+            alone = engine_for(x).log_interval(x, offsets, low, None)
+            value = _add(alone, self._log_shift(x.detach() if self.fixed else x, low))
         else:
             counts = self.layout.of_counts()
             value = counts.logsumexp(only_between(self.log_probs(x, offsets), counts, low, high))
@@ -44,9 +44,8 @@ class ShiftedEngine:
     ) -> tuple[Tensor, Tensor]:
         x = logits.detach().double()
         if high is None:
-            engine = engine_for(x)
-            value, slope = engine.log_interval_slope(x, offsets, low, None)
-            shift, more, _ = engine.log_shift_slopes(x, offsets, low, self.sigma)
+            value, slope = engine_for(x).log_interval_slope(x, offsets, low, None)
+            shift, more = self._log_shift_and_slope(x, low)
             impossible = self.layout.spread(value == -torch.inf)
             value, slope = _add(value, shift), slope + more.masked_fill(impossible, 0.0)
         else:
@@ -78,9 +77,24 @@ class ShiftedEngine:
             found = (torch.sigmoid(x) + slope).to(logits.dtype)
         return found if grad else found.detach()
 
+    def _log_shift(self, x: Tensor, counts: Tensor) -> Tensor:
+        first, layout = without_repetition(x, self.layout)
+        if isinstance(layout, Repeated):
+            return _bag_effect.log_shift(first, layout, counts, self.sigma)
+        return engine_for(x).log_shift(x, layout, counts, self.sigma)
+
+    def _log_shift_and_slope(self, x: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+        first, layout = without_repetition(x, self.layout)
+        if isinstance(layout, Repeated):
+            value, slope, _ = _bag_effect.log_shift_slopes(first, layout, counts, self.sigma)
+            return value, layout.repeat(slope)
+        value, slope, _ = engine_for(x).log_shift_slopes(x, layout.offsets, counts, self.sigma)
+        return value, slope
+
     def _log_shifts(self, x: Tensor) -> Tensor:
         # How many nodes an integral takes depends on the values: a compiled graph breaks here.
-        ask = torch.compiler.disable(log_shifts) if torch.compiler.is_compiling() else log_shifts
+        ask = _bag_effect.log_shifts
+        ask = torch.compiler.disable(ask) if torch.compiler.is_compiling() else ask
         return ask(x.detach() if self.fixed else x, self.layout, self.sigma)
 
 
