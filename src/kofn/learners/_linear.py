@@ -75,6 +75,8 @@ class Linear(Learner):
         True
     """
 
+    _near: Weights | None = None  # of a fit to all bags, where a fit to some of them drawn anew begins
+
     def __init__(
         self,
         *,
@@ -123,6 +125,8 @@ class Linear(Learner):
             found = {"val_loss": mean_losses(folds, len(curve)), "criterion": curve}
             judged = {"splits": splits, **validation(problem, folds, best)}
             down = penalties[: best + 1]
+        elif self._near is not None and self._near.shape == everything.weights.shape:  # no category is missing
+            everything.weights, down = self._near, [last]
         else:
             # A given penalty is gone to in some large steps: a loss of bags is not convex.
             down = [*(penalty for penalty in penalties[:: 2 * A_DECADE] if penalty > last), last]
@@ -144,6 +148,7 @@ class Linear(Learner):
         learner.l2 = fitted.history[-1 if fitted.best is None else fitted.best]["l2"]
         if fitted.best is not None and isinstance(fitted, FittedLinear):  # else it was given, or could not be chosen
             learner.l2 = weak_penalty(learner.l2, problem, coefficients=len(fitted.weights))
+        learner._near = fitted.weights if isinstance(fitted, FittedLinear) else None
         learner.penalties = (learner.l2,)
         return learner
 
@@ -214,11 +219,12 @@ class Path:
         weakest = 1 / (WIDEST**2 * self.problem.mean_of)
         strongest = max(steepest / LEAST_SPREAD, weakest)
         number = int(np.ceil(np.log10(strongest / weakest) * A_DECADE)) + 1
-        return [float(penalty) for penalty in np.geomspace(strongest, weakest, max(number, 2))]
+        # Three digits, as they are shown, so that whoever types in what was chosen has the same fit.
+        return [float(f"{penalty:.3g}") for penalty in np.geomspace(strongest, weakest, max(number, 2))]
 
     def warn_if_unfinished(self) -> None:
         """Warn of weights at which the optimiser was stopped before it had converged."""
-        if not self._found.success:
+        if not self._found.success and self.problem.slopes_are_gradients:
             words = self._found.message
             warnings.warn(
                 f"L-BFGS has not converged after {self._found.nit} steps ({words}): the weights are not those of the "

@@ -77,6 +77,11 @@ class Problem:
         return False
 
     @property
+    def slopes_are_gradients(self) -> bool:
+        """Whether `losses_and_slope` gives the gradient of the loss itself, of which an optimiser can converge."""
+        return True
+
+    @property
     def start_rate(self) -> float | Tensor:
         """The rate at which a learner starts: one half where the loss saturates, whose slope is largest there."""
         return 0.5 if self.saturates else self.rate

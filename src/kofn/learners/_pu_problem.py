@@ -54,6 +54,11 @@ class PUProblem(Problem):
         return self.labeled[self.chosen].long()
 
     @property
+    def slopes_are_gradients(self) -> bool:
+        # Where the negative risk is too small, nnPU steps away from it and not down its own value.
+        return not (isinstance(self.objective, PUObjective) and self.objective.loss == "nnpu")
+
+    @property
     def saturates(self) -> bool:
         return isinstance(self.objective, PUObjective) and self.objective.saturates
 
