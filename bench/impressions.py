@@ -1,7 +1,8 @@
 """Simulated impressions of advertisements: memory, time and AUC of fits to noisy counts of conversions.
 
 ``python -m bench.impressions`` fits each learner in a process of its own, whose peak memory is measured, and writes
-bench/impressions.md and bench/impressions.json after each. ``--rows 20000`` is a quick try, of two days.
+bench/impressions.md and bench/impressions.json after each, beside what earlier runs found of other learners. ``--rows
+20000`` is a quick try, of two days.
 
 Of 28 campaigns over 30 days, each cell of campaign and day releases its number of conversions with discrete Laplace
 noise (epsilon 1); releases below 10 are suppressed, and their rows left out of the fit. An impression has 12 columns,
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 import kofn
-from bench.record import machine, markdown, write
+from bench.record import commit, machine, markdown, write
 
 Array = NDArray[Any]
 ROWS, TEST_ROWS = 287_395, 100_905
@@ -149,6 +150,7 @@ def fit(learner: str, rows: int, test_rows: int, seed: int) -> dict[str, Any]:
         "auc": round(float(roc_auc_score(test.converted, p)), 4),
         "auc_of_true_probability": round(float(roc_auc_score(test.converted, test.probability)), 4),
         "predicted_per_converted": round(float(p.sum() / test.converted.sum()), 3),
+        "commit": commit(),
         "warnings": [str(each.message) for each in warned if issubclass(each.category, kofn.estimators.FitWarning)],
     }
 
@@ -166,6 +168,13 @@ def measured(learner: str, arguments: list[str], limit: float) -> dict[str, Any]
         return {"learner": learner, "error": (done.stderr.strip().splitlines() or ["killed"])[-1], "limit_gb": limit}
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+def recorded(out: Path, sizes: dict[str, int]) -> list[dict[str, Any]]:
+    """What earlier runs of the same sizes found."""
+    record = json.loads(out.with_suffix(".json").read_text()) if out.with_suffix(".json").exists() else {}
+    same = record.get("rows") == sizes["--rows"]
+    return [each for each in record.get("results", ()) if same and each.get("seed") == sizes["--seed"]]
 
 
 def page(found: list[dict[str, Any]], rows: int) -> str:
@@ -204,9 +213,10 @@ def main() -> None:
         return
     sizes = {"--rows": asked.rows, "--test-rows": asked.test_rows, "--seed": asked.seed}
     arguments = [text for name, value in sizes.items() for text in (name, str(value))]
-    found = []
+    found = [each for each in recorded(asked.out, sizes) if each["learner"] not in asked.learners]
     for learner in asked.learners:
         found.append(measured(learner, arguments, asked.limit))
+        found.sort(key=lambda each: LEARNERS.index(each["learner"]))
         print(found[-1], flush=True)
         write(asked.out, {"machine": machine(), "rows": asked.rows, "results": found}, page(found, asked.rows))
 

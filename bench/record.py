@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,19 @@ def machine() -> str:
     )
 
 
+def commit() -> str:
+    """The commit whose code is measured, with a plus when `src` differs from it."""
+    here = Path(__file__).parent.parent
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=10", "HEAD") + ("+" if git("status", "--porcelain", "src", "native") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
 def markdown(rows: Rows) -> str:
     """A table, its first row the names of the columns."""
     head, *body = rows
@@ -37,8 +51,9 @@ def markdown(rows: Rows) -> str:
 
 
 def write(out: Path, record: dict[str, Any], text: str) -> list[Path]:
-    """Write ``out`` as .md and .json, each under another name until it is whole."""
+    """Write ``out`` as .md and .json, with the commit, each under another name until it is whole."""
     written = []
+    record = {"commit": commit()} | record
     for suffix, content in ((".md", text), (".json", json.dumps(record, indent=1) + "\n")):
         written.append(out.with_suffix(suffix))
         with atomic_write(written[-1]) as part:

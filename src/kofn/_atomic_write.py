@@ -112,7 +112,7 @@ def _mode(target: Path) -> int | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(found):
-        raise OSError(f"`path` must be free or a file; {target} is a folder or a device. Name a file.")
+        raise OSError(f"{target} must be free or a file; it is a folder or a device. Name a file.")
     return stat.S_IMODE(found)
 
 

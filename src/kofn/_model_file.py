@@ -119,7 +119,7 @@ def read_model(path: str | os.PathLike[str], *, kind: str | Sequence[str] | None
     Examples:
         >>> read_model("/no/such/model")
         Traceback (most recent call last):
-        FileNotFoundError: `path` must be a file that kofn wrote a model to; there is no /no/such/model. Check the path.
+        FileNotFoundError: /no/such/model must be a file that kofn wrote a model to; there is none. Check the name.
     """
     safetensors = _require.package("safetensors.torch", extra="train")
     file = Path(path)
@@ -132,8 +132,8 @@ def read_model(path: str | os.PathLike[str], *, kind: str | Sequence[str] | None
     kinds = (kind,) if isinstance(kind, str) else kind
     if kinds is not None and found not in kinds:
         raise ValueError(
-            f"`path` must hold a model of kind {' or '.join(map(repr, kinds))}; {file} holds one of kind {found!r} "
-            f"(written by {written_by}). Load it with what saved it, or check the path."
+            f"{file} must hold a model of kind {' or '.join(map(repr, kinds))}; it holds one of kind {found!r} "
+            f"(written by {written_by}). Load it with what saved it, or check the name."
         )
     try:  # compares dtypes, shapes and places with the bytes there are before it makes a tensor
         tensors = safetensors.load(data)
@@ -156,8 +156,8 @@ def require_replaceable(path: str | os.PathLike[str]) -> None:
         return
     problem = "another file" if target.is_file() else "a folder or a device, and a model is one file"
     raise ValueError(
-        f"`path` must be free or a kofn model; {target} is {problem}. Nothing was touched. Choose another path, or "
-        f"move it away."
+        f"{target} must be free or a kofn model; it is {problem}. Nothing was touched. Name another file, or move it "
+        f"away."
     )
 
 
@@ -239,15 +239,15 @@ def _version() -> str:
 
 def _read_once(file: Path) -> bytes:
     """All bytes of one open file, which stays the same file when another takes its name."""
-    rule = "`path` must be a file that kofn wrote a model to"
+    rule = f"{file} must be a file that kofn wrote a model to"
     if not file.exists():
-        raise FileNotFoundError(f"{rule}; there is no {file}. Check the path.")
+        raise FileNotFoundError(f"{rule}; there is none. Check the name.")
     if not file.is_file():
         cure = "An older kofn wrote models as folders: fit such a model again."
-        raise ValueError(f"{rule}; {file} is a folder or a device. {cure}")
+        raise ValueError(f"{rule}; it is a folder or a device. {cure}")
     with file.open("rb") as stream:
         if not _is_ours(stream.read(200)):  # known before all of a large table is read
-            raise ValueError(f"{rule}; {file} is none, or its first bytes are altered. Check the path. {_CURE}")
+            raise ValueError(f"{rule}; it is none, or its first bytes are altered. Check the name. {_CURE}")
         stream.seek(0)
         return stream.read()
 

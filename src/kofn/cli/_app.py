@@ -80,7 +80,9 @@ class Commands(TyperGroup):
                 error.show()
             else:
                 path = error.ctx.command_path if error.ctx else "kofn"
-                _complain(f"{one_line(error.format_message()).rstrip('.')}. See: {path} --help")
+                # Typer has pydantic look at choices, which begins its messages so.
+                message = one_line(error.format_message()).replace("Value error, ", "").rstrip(".")
+                _complain(f"{message}. See: {path} --help")
             return BAD_INPUT
         except Exception as error:
             if debug:

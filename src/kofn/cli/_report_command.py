@@ -14,15 +14,14 @@ from kofn.cli._screen_verdicts import show_verdicts
 
 
 def report(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="MODEL [MODEL] [DATA]",
-            help="A model file that kofn fit wrote, or two to compare; and a table to apply them to, in CSV or Parquet "
-            "format.",
-            parser=options.path,
-        ),
-    ],
+    model: options.Model,
+    second: Annotated[
+        Path | None, typer.Argument(metavar="MODEL", help="Another one, to compare it with.", parser=options.path)
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATA", help="A table in CSV or Parquet format to apply them to.", parser=options.path),
+    ] = None,
     output: Annotated[Path, options.output_option("FILE", "The HTML page to write.")] = Path("report.html"),
     truth: Annotated[str | None, options.text_option("COLUMN", "The column of the rows' true classes.")] = None,
     positive: options.Positive = None,
@@ -41,24 +40,23 @@ def report(
       kofn report model test.parquet --truth voted
       kofn report trees linear test.csv -o compare.html
     """  # noqa: D301  # \b keeps the lines of the example
-    if len(paths) > 3:
-        raise ValueError(f"MODEL [MODEL] [DATA] are at most two models and a table; got {len(paths)} files.")
-    model, data = paths[0], paths[-1] if len(paths) > 1 else None
+    if data is None:  # of two files the second is the table
+        second, data = None, second
     if data is None and truth is not None:
         raise ValueError("--truth names a column of DATA. Name the table too.")
-    require_writable(output, force=force, inputs=tuple(paths))
     from kofn.report import write
     from kofn.tables import TableFile, TableModel, compare_tables, report_table
 
+    models = [path for path in (model, second) if path is not None]
+    loaded = [TableModel.load(path) for path in models]
     if data is not None:
         TableFile(data)
-    loaded = TableModel.load(model)
-    if len(paths) == 3:
-        second = TableModel.load(paths[1])
-        names = [str(path.name if paths[0].name != paths[1].name else path) for path in paths[:2]]
-        made = compare_tables(loaded, second, paths[2], names=names, truth=truth, positive=positive, title=title)
+    require_writable(output, force=force, inputs=(*models, data))
+    if second is not None and data is not None:
+        names = [str(path.name if models[0].name != models[1].name else path) for path in models]
+        made = compare_tables(*loaded, data, names=names, truth=truth, positive=positive, title=title)
     else:
-        made = report_table(loaded, data, truth=truth, positive=positive, title=title)
+        made = report_table(*loaded, data, truth=truth, positive=positive, title=title)
     write(made, output)
     show_verdicts(made.verdicts)
     line(f"wrote {output}")

@@ -339,7 +339,8 @@ class PUClassifier(CountClassifier):
         if prior < labeled_fraction:
             raise ValueError(
                 f"`prior` must be at least the fraction of rows that are labelled, since these are positives too; got "
-                f"{prior:g}, and {labeled_fraction:g} of the rows are labelled. Of the unlabelled alone: mixture=..."
+                f"{prior:g}, and {labeled_fraction:g} of the rows are labelled. `mixture` takes the share "
+                f"of positives among the unlabelled rows alone."
             )
         return mixture_proportion(prior, labeled_fraction)
 
