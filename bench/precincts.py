@@ -38,8 +38,8 @@ model.fit(table[["race"]], table["votes"], groups=table["precinct"], copies=tabl
 def election(seed: int = 0) -> pd.DataFrame:
     """A row for each precinct and group that has people in it."""
     rng = np.random.default_rng(seed)
-    sizes = rng.lognormal(0, 0.6, PRECINCTS)
-    sizes = rng.multinomial(PEOPLE, sizes / sizes.sum())
+    relative = rng.lognormal(0, 0.6, PRECINCTS)
+    sizes = rng.multinomial(PEOPLE, relative / relative.sum())
     shares = rng.dirichlet([0.9, 0.5, 1.2], PRECINCTS)
     people = np.stack([rng.multinomial(size, share) for size, share in zip(sizes, shares, strict=True)])
     logits = np.array(list(GROUPS.values())) - 0.3 + SPREAD * rng.normal(size=(PRECINCTS, 1))

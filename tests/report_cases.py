@@ -101,7 +101,10 @@ def full(name: str = "bag") -> Report:
         f"Title {name}",
         "mil",
         facts=[(f"Fact {name}", f"value {name}")],
-        metrics=[Metric(f"Accuracy {name}", 0.9375, f"Meaning {name}.", percent=True), Metric("Word", name, "A word.")],
+        metrics=[
+            Metric(f"Accuracy {name}", 0.9375, f"Meaning {name}.", form="percent"),
+            Metric("Word", name, "A word."),
+        ],
         history=[{"epoch": e, "train_loss": 2 / (e + 1), "val_loss": 2.2 / (e + 1)} for e in range(8)],
         best_step=6,
         comparison=Comparison(

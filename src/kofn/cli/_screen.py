@@ -53,8 +53,10 @@ def show_estimator(estimator: Any, task: str, path: Path) -> None:
     show_mixture(estimator)
     _show_curve(estimator)
     if estimator.validation_loss_ is not None:
+        from kofn.estimators._judged import held_out_words
+
         line()
-        line("Measured on held-out data")
+        line(f"Measured on {held_out_words(estimator)}")
         _show_losses(estimator)
 
 
@@ -170,4 +172,4 @@ def _show_curve(estimator: Any) -> None:
         entry = history[place]
         losses = (_number(entry.get(name)) for name in ("train_loss", "val_loss"))
         step = f"{entry['l2']:.3g}" if "l2" in entry else str(place + 1)
-        line("{:<8}{:>13}{:>18}".format(step, *losses) + ("  kept" if place + 1 == best else ""))
+        line("{:<8}{:>13}{:>18}".format(step, *losses) + ("  selected" if place + 1 == best else ""))

@@ -179,6 +179,7 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         self.history_ = fitted.history
         self.best_step_ = None if fitted.best is None else fitted.best + 1  # counted from 1, as in the history
         held = [bags[held].numpy() for _, held in fitted.splits]
+        self.held_out_parts_ = len(held)
         self.held_out_ = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *held]))
         self.held_out_logits_ = fitted.held_out_logits
         if fitted.held_out_logits is not None and not (len(used) == rows and bool((used.diff() > 0).all())):

@@ -35,6 +35,7 @@ class Judged:
         bags: the bags of the judged rows; of positives and unlabelled None.
         bag_logits: (b,) of an attention model, which scores bags by itself.
         bag_means: logits of the bags, or rows, by a linear model of their means; None where there is none.
+        parts: in which "held-out" rows were held out: 5 for five folds.
     """
 
     source: Source
@@ -44,6 +45,7 @@ class Judged:
     bags: Bags | None
     bag_logits: NDArray[np.float64] | None = None
     bag_means: Tensor | None = None
+    parts: int = 1
 
     @property
     def logits(self) -> NDArray[np.float64]:
@@ -64,6 +66,12 @@ def training_data_of(estimator: Any) -> Fingerprint:
             "data it was trained on. Fit it again."
         )
     return known
+
+
+def held_out_words(estimator: Any) -> str:
+    """What a model's held-out data are called."""
+    parts = estimator.held_out_parts_
+    return "held-out data" + (f" ({parts}-fold cross-validation)" if parts > 1 else "")
 
 
 def judge(estimator: Any, X: Any, groups: Any = None, copies: Any = None) -> Judged:
@@ -129,4 +137,5 @@ def _held_out(estimator: Any, instances: Any, bags: Bags | None) -> Judged:
         part,
         pooled,
         None if means is None else torch.from_numpy(means),
+        estimator.held_out_parts_,
     )

@@ -87,6 +87,7 @@ class LLPClassifier(CountClassifier):
         best_step_: the number of the step that was chosen, counted from 1; None where nothing was held out.
         held_out_: (k,) bags of the validation data, numbered in the order in which they first appear.
         held_out_logits_: (n,) or (n, C) logits of their instances by models that had not seen them, NaN elsewhere.
+        held_out_parts_: the number of parts in which they were held out: 5 for five folds, 1 for one part, 0 for none.
         validation_loss_: mean loss of these bags after the chosen step.
         baselines_: mean losses of the same bags: by the best constant, without features, and by a regression on the
             means of bags.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
+
+Form = Literal["number", "percent", "score"]
 
 
 @dataclass(frozen=True)
@@ -13,12 +16,13 @@ class Measure:
     Attributes:
         name: as the field calls it.
         meaning: one sentence for a reader who does not know the name.
-        percent: whether it is a share, shown as 93 % where there is room.
+        form: how it is shown where there is room: a share is "percent", 93 %; a "score" such as an AUC, which is no
+            share of anything that is counted, has three digits, 0.930.
     """
 
     name: str
     meaning: str
-    percent: bool = False
+    form: Form = "number"
 
 
 # In the order in which they are shown. The keys are those of `measure`, and of JSON.
@@ -42,91 +46,97 @@ MEASURES: Mapping[str, Measure] = {
         "Mean distance to the noisy counts", "Mean distance of the expected count of a bag from its noisy label."
     ),
     "expected_count_in_interval": Measure(
-        "Expected counts within the bounds", "Share of bags whose expected count lies within the bounds.", percent=True
+        "Expected counts within the bounds",
+        "Share of bags whose expected count lies within the bounds.",
+        form="percent",
     ),
-    "interval_coverage": Measure(
-        "Coverage of 90 % intervals",
-        "Share of bags whose count lies in the central 90\u00a0% interval; above 90\u00a0%, as counts are integers.",
-        percent=True,
+    "randomised_coverage": Measure(
+        "Randomised coverage of 90 % intervals",
+        "Share of bags whose count lies in the central 90\u00a0% interval; a count at its end lies in it with the "
+        "probability that makes the interval one of 90\u00a0%, so that a calibrated model has 90\u00a0%.",
+        form="percent",
     ),
     "calibration_error": Measure(
-        "Calibration error", "Largest distance between the level of an interval of the count and its coverage."
+        "Calibration error",
+        "Largest distance of the randomised coverage of 50, 80, 90 and 95\u00a0% intervals from these levels.",
     ),
-    "bag_accuracy": Measure("Bag accuracy", "Share of bags whose label is predicted.", percent=True),
+    "bag_accuracy": Measure("Bag accuracy", "Share of bags whose label is predicted.", form="percent"),
     "bag_accuracy_baseline": Measure(
         "Bag accuracy, majority baseline",
         "The same if all bags are said to have the more frequent label.",
-        percent=True,
+        form="percent",
     ),
-    "bag_auc": Measure("Bag AUC", "How often a positive bag scores above a negative one.", percent=True),
-    "mixture": Measure("Mixture", "The share of positives among the unlabelled that was trained with.", percent=True),
+    "bag_auc": Measure("Bag AUC", "How often a positive bag scores above a negative one.", form="score"),
+    "mixture": Measure("Mixture", "The share of positives among the unlabelled that was trained with.", form="percent"),
     "mixture_low": Measure(
-        "Mixture, lower end", "Of the 90\u00a0% interval of the estimated share of positives.", percent=True
+        "Mixture, lower end", "Of the 90\u00a0% interval of the estimated share of positives.", form="percent"
     ),
     "mixture_high": Measure(
-        "Mixture, upper end", "Of the 90\u00a0% interval of the estimated share of positives.", percent=True
+        "Mixture, upper end", "Of the 90\u00a0% interval of the estimated share of positives.", form="percent"
     ),
     "mean_probability": Measure(
         "Mean probability",
         "Expected share of positives among the unlabelled; the mixture, if all is well.",
-        percent=True,
+        form="percent",
     ),
-    "predicted_positive_share": Measure("Predicted positive", "Share of instances predicted positive.", percent=True),
-    "positive_share": Measure("Truly positive", "Share of instances that are positive.", percent=True),
-    "recall": Measure("Recall of labelled positives", "Share of labelled positives predicted positive.", percent=True),
+    "predicted_positive_share": Measure("Predicted positive", "Share of instances predicted positive.", form="percent"),
+    "positive_share": Measure("Truly positive", "Share of instances that are positive.", form="percent"),
+    "recall": Measure(
+        "Recall of labelled positives", "Share of labelled positives predicted positive.", form="percent"
+    ),
     "recall_at_tenth": Measure(
         "Recall in the top tenth",
         "Share of all positives in the tenth of the unlabelled with the highest scores, by the labelled ones.",
-        percent=True,
+        form="percent",
     ),
     "lift_at_tenth": Measure(
         "Lift of the top tenth", "That recall over a tenth: how many times as many positives as by chance."
     ),
     "precision_at_tenth": Measure(
-        "Precision in the top tenth", "Mixture times lift: the share of positives in that tenth.", percent=True
+        "Precision in the top tenth", "Mixture times lift: the share of positives in that tenth.", form="percent"
     ),
     "pu_auc": Measure(
-        "AUC against the unlabelled", "How often a labelled positive scores above an unlabelled instance.", percent=True
+        "AUC against the unlabelled", "How often a labelled positive scores above an unlabelled instance.", form="score"
     ),
     "implied_auc": Measure(
         "Implied AUC",
         "The AUC of positives against negatives that this implies, if the mixture is right and the labelled positives "
         "were selected at random.",
-        percent=True,
+        form="score",
     ),
     "implied_auc_low": Measure(
         "Implied AUC, lower bound",
         "Of a 90\u00a0% confidence interval, with the lowest mixture where that was estimated.",
-        percent=True,
+        form="score",
     ),
     "implied_auc_high": Measure(
         "Implied AUC, upper bound",
         "Of a 90\u00a0% confidence interval, with the highest mixture where that was estimated.",
-        percent=True,
+        form="score",
     ),
     "selection_p_value": Measure(
         "P-value of selection at random",
         "Small if more labelled positives have high scores than a random sample of the positives can have.",
     ),
-    "accuracy": Measure("Accuracy", "Share of instances whose class is predicted.", percent=True),
+    "accuracy": Measure("Accuracy", "Share of instances whose class is predicted.", form="percent"),
     "average_precision": Measure(
         "Average precision",
         "Mean precision over all recalls, where positives are rare; by chance it is the share of positives.",
-        percent=True,
+        form="score",
     ),
-    "balanced_accuracy": Measure("Balanced accuracy", "Mean of the accuracies of the classes.", percent=True),
+    "balanced_accuracy": Measure("Balanced accuracy", "Mean of the accuracies of the classes.", form="percent"),
     "auc": Measure(
         "AUC",
         "How often a positive instance scores above a negative one; of several classes the mean over them.",
-        percent=True,
+        form="score",
     ),
     "auc_within_bags": Measure(
         "AUC within bags",
         "How often a positive instance scores above a negative one of the same bag; a model that only knows the bag "
-        "has 50\u00a0%.",
-        percent=True,
+        "has 0.5.",
+        form="score",
     ),
-    "f1": Measure("F1 score", "Harmonic mean of precision and recall."),
+    "f1": Measure("F1 score", "Harmonic mean of precision and recall.", form="score"),
     "expected_ratio": Measure(
         "Expected over observed positives",
         "Sum of the predicted probabilities over the number of positives; 1 if all is well.",

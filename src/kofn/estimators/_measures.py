@@ -17,7 +17,7 @@ from kofn.counts import CountDistribution
 from kofn.estimators._bag_losses import MODEL, bag_losses
 from kofn.estimators._baselines import NO_FEATURES
 from kofn.estimators._class_table import ClassTable
-from kofn.estimators._count_errors import LEVEL, class_count_errors, count_errors
+from kofn.estimators._count_errors import LEVEL, count_errors, counts_of
 from kofn.estimators._count_mixture import CountMixture, count_distribution
 from kofn.estimators._ensemble import mixed
 from kofn.estimators._llp_classifier import LLPClassifier
@@ -62,7 +62,7 @@ def measure(
     Returns:
         With `y`, LLP: log_likelihood, log_likelihood_baseline, log_likelihood_gain. MIL: these, bag_accuracy,
         bag_accuracy_baseline, bag_auc. PU: the measures of `pu_measures`. With counts that `truth` or `y` tells:
-        expected_count_error, expected_count_error_baseline, interval_coverage, calibration_error; of bounds
+        expected_count_error, expected_count_error_baseline, randomised_coverage, calibration_error; of bounds
         expected_count_in_interval, of noisy counts distance_to_observed. With `truth`: accuracy or, where positives are
         rare, average_precision, log_loss, positive_share, predicted_positive_share, expected_ratio, auc,
         auc_within_bags, balanced_accuracy, f1. What needs both classes is left out where there is one. Of several
@@ -174,14 +174,14 @@ def _several(
         if y is not None:
             found |= _likelihood(estimator, y, bags, members=scores)
         counts, _ = known_counts(estimator, y, bags, whole_truth(truth))
-        if counts is not None:
-            rates, _ = count_rates(counts, bags.sizes, None)
-            found |= class_count_errors(
-                scores, bags.offsets, counts, torch.as_tensor(rates), bag_effect=estimator.bag_effect_
-            )
+        if counts is not None and bool((counts >= 0).any()):
+            rates = torch.as_tensor(count_rates(counts, bags.sizes, None)[0])
+            dist, known = counts_of(scores, bags.offsets, counts, estimator.bag_effect_)
+            alike = (rates.unsqueeze(1) * bags.sizes).flatten()
+            found |= count_errors(dist, known, alike, exact=True)
     if truth is not None and bool((truth >= 0).any()):
-        known = torch.from_numpy(np.asarray(truth, dtype=np.int64))
-        found |= _class_instances(logits[known >= 0], known[known >= 0])
+        codes = torch.from_numpy(np.asarray(truth, dtype=np.int64))
+        found |= _class_instances(logits[codes >= 0], codes[codes >= 0])
     return found
 
 

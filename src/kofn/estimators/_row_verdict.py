@@ -15,7 +15,7 @@ from kofn.estimators._judged import Judged
 from kofn.estimators._measures import bag_of_rows, known_counts
 from kofn.estimators._mil_classifier import MILClassifier
 from kofn.estimators._pu_classifier import PUClassifier
-from kofn.estimators._verdict_words import BRACKETS, gain_text, number_text, percent_text
+from kofn.estimators._verdict_words import BRACKETS, gain_text, number_text, percent_text, score_text
 from kofn.estimators._verdicts import (
     FEWEST,
     RARE,
@@ -130,13 +130,13 @@ def _of_two_classes(
         over_key = auc_gain(scores, key, positive)
         by_key = 0.5 + auc_gain(key, None, positive).mean
         numbers |= {"bag_key": by_key, "gain_over_bag_key": over_key.to_json()}
-        said += f", where giving each row the known rate of its bag has {by_key:.3f}"
+        said += f", where giving each row the known rate of its bag has {score_text(by_key)}"
         others.append(over_key.low > 0)
         if over_key.low <= 0:
             missing.append("It is not certain that the model orders rows better than that rate does")
     if share < RARE:
         numbers["average_precision"] = metrics.average_precision(positive, scores)
-        said += f"; average precision {numbers['average_precision']:.3f} where chance has {share:.3f}"
+        said += f"; average precision {score_text(numbers['average_precision'])} where chance has {score_text(share)}"
     else:
         numbers["accuracy"] = float(((scores > 0) == positive).mean())
         said += (
@@ -181,7 +181,7 @@ def _first(mark: Mark, in_order: bool) -> str:
 
 
 def _ends(found: Estimate) -> str:
-    return f"{found.mean:.3f} ({max(found.low, 0.0):.3f} to {min(found.high, 1.0):.3f})"
+    return f"{score_text(found.mean)} ({score_text(max(found.low, 0.0))} to {score_text(min(found.high, 1.0))})"
 
 
 def _gain_text(gain: Estimate) -> str:

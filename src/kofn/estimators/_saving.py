@@ -37,6 +37,7 @@ SHAPES: dict[str, Any] = {  # of facts that nothing below would check
     "baselines": {...: NUMBER},
     "label_shares": (list, NoneType),
     "fingerprint": (dict, NoneType),
+    "held_out_parts": int,
     "held_out_scores": [str],
     "bag_means": (dict, NoneType),
     "mixture": NUMBER_OR_NONE,
@@ -78,6 +79,7 @@ def save(estimator: Any, path: Path, *, extra: Mapping[str, Any] | None = None) 
         "validation_loss": estimator.validation_loss_,
         "baselines": estimator.baselines_,
         "held_out": to_json(estimator.held_out_),
+        "held_out_parts": estimator.held_out_parts_,
         "held_out_scores": list(held_out),
         "bag_means": bag_means,
         "fingerprint": None if estimator.fingerprint_ is None else estimator.fingerprint_.to_facts(),
@@ -165,6 +167,7 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     if hasattr(kind, "bag_effect_error_"):  # label proportions may have one
         estimator.bag_effect_, estimator.bag_effect_error_ = float(effect), error
     estimator.held_out_ = np.array(facts["held_out"], dtype=np.int64)
+    estimator.held_out_parts_ = facts["held_out_parts"]
     means = facts["bag_means"]
     estimator.bag_means_ = None
     if means is not None:

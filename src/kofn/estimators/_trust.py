@@ -9,10 +9,9 @@ import torch
 
 from kofn import metrics
 from kofn.bags import Bags
-from kofn.classes import one_vs_rest
 from kofn.estimators._bag_losses import MODEL, bag_losses
 from kofn.estimators._baselines import BAG_MEANS, NO_FEATURES
-from kofn.estimators._count_mixture import count_distribution
+from kofn.estimators._count_errors import calibration_where_known, counts_of
 from kofn.estimators._ensemble import mixed
 from kofn.estimators._judged import Judged
 from kofn.estimators._measures import known_counts
@@ -23,7 +22,6 @@ from kofn.estimators._row_labels import whole_truth
 from kofn.estimators._row_verdict import row_verdict
 from kofn.estimators._verdict_words import BRACKETS, gain_text, opening, percent_text
 from kofn.estimators._verdicts import LEVEL, Source, Verdict, mark_of_coverage, mark_of_gains, mean_of, share_of
-from kofn.metrics._calibration import calibration_of
 
 
 def verdicts(estimator: Any, judged: Judged, y: Any = None, truth: Any = None) -> list[Verdict]:
@@ -75,30 +73,17 @@ def _calibration(estimator: Any, judged: Judged, y: Any, truth: Any) -> Verdict:
     if bags is not None and y is not None and isinstance(estimator, MILClassifier):
         return _confidence(estimator, judged, y, bags)
     counts, exact = (None, False) if bags is None else known_counts(estimator, y, bags, truth)
-    if bags is None or counts is None or not exact or judged.bag_logits is not None:
+    told = counts is not None and exact and bool((counts >= 0).any())
+    if bags is None or counts is None or not told or judged.bag_logits is not None:
         return Verdict("calibration", "unknown", "Not known: these data do not tell the count of each bag.")
-    entries = judged.members[:, bags.index]
-    each = one_vs_rest(entries).movedim(1, 0) if counts.dim() == 2 else entries.unsqueeze(0)
-    coverages = []
-    for log_odds, known in zip(each, counts.reshape(len(bags), -1).T, strict=True):
-        if bool((known >= 0).all()):
-            dist = count_distribution(log_odds, bags.offsets, estimator.bag_effect_)
-            coverages.append(calibration_of(dist, known.long(), (LEVEL,)).coverage[0])
-    if not coverages:
-        return Verdict("calibration", "unknown", "Not known: there is no class whose count is known in all bags.")
-    held = float(np.mean(coverages))
+    dist, known = counts_of(judged.members[:, bags.index], bags.offsets, counts, estimator.bag_effect_)
+    (held,) = calibration_where_known(dist, known, (LEVEL,)).coverage
     return coverage_verdict(held, LEVEL, len(bags), judged.source)
 
 
 def coverage_verdict(held: float, asked: float, number: int, source: Source, *, unit: str = "bags") -> Verdict:
-    """The verdict on intervals of counts that hold a share of so many bags, with their ends counted in part.
-
-    Counts are whole numbers, so an interval that must hold 90 % holds more; the measure "coverage" has all of it.
-    """
-    said = (
-        f"intervals that should hold {percent_text(asked)} of the counts hold {percent_text(held)}, without the "
-        f"surplus that whole numbers bring"
-    )
+    """The verdict on the randomised coverage of intervals of counts, which the measure of that name explains."""
+    said = f"the randomised coverage of {percent_text(asked)} intervals of the counts is {percent_text(held)}"
     return _covered(held, asked, number, source, said, unit)
 
 

@@ -54,3 +54,17 @@ def percent_text(value: float) -> str:
         ('87.5\xa0%', '90\xa0%')
     """
     return f"{100 * value:.1f}".removesuffix(".0") + "\u00a0%"
+
+
+def score_text(value: float) -> str:
+    r"""An AUC or the like with three digits, as the field writes it; one that is not 0 or 1 is never rounded to it.
+
+    Examples:
+        >>> [score_text(value) for value in (0.5, 0.98765, 0.99999, 1.0)]
+        ['0.500', '0.988', '>\xa00.999', '1.000']
+    """
+    if 0 < value < 0.001:
+        return "<\u00a00.001"
+    if 0.999 < value < 1:
+        return ">\u00a00.999"
+    return f"{value:.3f}"

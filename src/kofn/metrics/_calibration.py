@@ -92,6 +92,10 @@ class CountCalibration:
     below: Tensor = field(repr=False)
     here: Tensor = field(repr=False)
 
+    def of(self, bags: Tensor) -> CountCalibration:
+        """That of some of the bags alone, from a mask (bags,) of at least one."""
+        return _calibration(self.below[bags], self.here[bags], self.levels)
+
     @property
     def pit(self) -> Tensor:
         """(bags,) P(S < s) + P(S = s) / 2 of each bag; below 1/2 where the model expected more positives."""
@@ -165,13 +169,16 @@ def count_calibration(
 
 def calibration_of(dist: Any, truth: Tensor, levels: tuple[float, ...]) -> CountCalibration:
     """The same of anything that has `cdf` and `log_prob` of counts, such as a mixture of distributions."""
-    below, here = dist.cdf(truth - 1), dist.log_prob(truth).exp()
+    return _calibration(dist.cdf(truth - 1).flatten(), dist.log_prob(truth).exp().flatten(), levels)
+
+
+def _calibration(below: Tensor, here: Tensor, levels: tuple[float, ...]) -> CountCalibration:
     coverage = []
     for level in levels:
         # U runs from `below` over a width of `here`; an impossible count has no width, and lies in no interval.
         start, end = ((edge - below).div(here).clamp(0, 1) for edge in ((1 - level) / 2, (1 + level) / 2))
         coverage.append(float((end - start).mean()))
-    return CountCalibration(levels, tuple(coverage), below.flatten(), here.flatten())
+    return CountCalibration(levels, tuple(coverage), below, here)
 
 
 def _with_true_counts(

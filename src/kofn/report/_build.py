@@ -120,6 +120,12 @@ def report_of(
         at = unlabeled.numpy() & (some >= 0)
         report["row_curves"] = row_curves(estimator._marginal(logits).numpy()[at], some[at] == 1)
     if bags is not None:
+        counts, exact = known_counts(estimator, labels, bags, positive)
+        if counts is not None and exact and judged.bag_logits is None:
+            entries = judged.members[:, bags.index]
+            report["calibration"] = distributions.calibration(
+                entries, counts.long(), bags.offsets, estimator.bag_effect_
+            )
         pixels = None if images is None else as_pixels(images[shown.rows])
         report |= _bag_chapters(estimator, task, shown, *of_shown, columns, pixels)
     if isinstance(estimator, PUClassifier):
@@ -158,8 +164,6 @@ def _bag_chapters(
     )  # fmt: skip
     if bag_table.areas:
         report["distributions"] = distributions.some_distributions(bag_table.names, bags, each, before, counts, effect)
-    if counts is not None:
-        report["calibration"] = distributions.calibration(each, counts, bags.offsets, effect)
     examples = bag_examples(columns, bags, bag_table, label_texts, estimator._marginal(logits), positive, pixels)
     bag = examples.typical_bag(counts) if bag_table.areas else None
     if bag is not None:
@@ -222,7 +226,7 @@ def metrics_of(measures: Mapping[str, Any]) -> list[Metric]:
         [('AUC', 0.75)]
     """
     return [
-        Metric(about.name, float(measures[name]), about.meaning, percent=about.percent)
+        Metric(about.name, float(measures[name]), about.meaning, form=about.form)
         for name, about in MEASURES.items()
         if name in measures
     ]

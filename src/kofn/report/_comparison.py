@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kofn.estimators._verdict_words import score_text
 from kofn.report._contents import Comparison
-from kofn.report._plot import percent
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ def _block(comparison: Comparison, column: int, low: float) -> Block:
     bound = max((dot for dot in dots if dot.role == "bound"), key=lambda dot: dot.score, default=None)
     words = []
     if best["count"] is not None:
-        words.append(f"{percent(best['count'])} from counts")
+        words.append(f"{score_text(best['count'])} from counts")
     if best["baseline"] is not None:
-        words.append(f"{percent(best['baseline'])} by the best baseline")
+        words.append(f"{score_text(best['baseline'])} by the best baseline")
     if bound is not None:
-        words.append(f"{percent(bound.score)} with every instance labelled")
+        words.append(f"{score_text(bound.score)} with every instance labelled")
     return Block(comparison.tasks[column], dots, None if bound is None else bound.place, ", ".join(words))

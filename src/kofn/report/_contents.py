@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kofn.estimators._measure_names import Form
 from kofn.estimators._verdicts import Source, Verdict
 from kofn.report._column_contents import ColumnEffect, Importance, RowCurves
 from kofn.report._detail_contents import BagDetails
@@ -27,13 +28,13 @@ class Metric:
         name: a few words.
         value: the number; a string is shown as it is.
         meaning: one sentence for a reader who does not know the name.
-        percent: show 0.93 as 93 %.
+        form: how a number is shown: 0.93 as "percent" is 93 %, as a "score" 0.930.
     """
 
     name: str
     value: float | str
     meaning: str
-    percent: bool = False
+    form: Form = "number"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Comparison:
     Attributes:
         tasks: names of the columns.
         methods: the rows.
-        measure: what the scores are, such as "accuracy on held-out instances"; they lie between 0 and 1.
+        measure: what the scores are, such as "AUC on held-out instances"; they lie between 0 and 1.
 
     Examples:
         >>> from kofn.report import Comparison, Method, Report, render

@@ -48,7 +48,7 @@ def loss_curves(history: Sequence[Mapping[str, float]], best_step: int | None) -
     )
     if best_step is not None:
         plot.upright(best_step, plot.y.low, plot.y.high, "best")
-        plot.words(best_step, f"{_step_text(history, best_step)} kept", "note")
+        plot.words(best_step, f"{_step_text(history, best_step)} selected", "note")
     words = []
     for kind, name in (("train", "Training"), ("valid", "Validation")):
         points = curves[kind]
@@ -56,10 +56,12 @@ def loss_curves(history: Sequence[Mapping[str, float]], best_step: int | None) -
             plot.path(points, f"curve {kind}")
             for x, y in points if len(points) == 1 else ():
                 plot.dot(x, y, f"point {kind}")
-            words.append(f"{name} loss went from {number(points[0][1])} to {number(points[-1][1])}.")
+            # To the step that was selected: what comes after it only shows why it was.
+            last = [y for x, y in points if best_step is None or x <= best_step] or [points[0][1]]
+            words.append(f"{name} loss went from {number(points[0][1])} to {number(last[-1])}.")
     if best_step is not None:
         said = _step_text(history, best_step)
-        words.append(f"{said[0].upper()}{said[1:]} was kept.")
+        words.append(f"{said[0].upper()}{said[1:]} was selected.")
     summary = " ".join(words)
     return Figure(plot.svg("Loss while learning", summary), summary)
 
@@ -107,10 +109,9 @@ def count_scatter(bags: BagTable, word: str = "known") -> Figure | None:
         )
         plot.dot(x, float(bags.expected[place]), f"bag {kind}", radius=2.3, hint=hint)
     error = float(np.nanmean(np.abs(bags.expected - known)))
-    inside = float(held[there].mean())
     summary = f"On average the expected count is {number(error)} away from the {word} one, over {number(total)} bags."
     if bags.exact:
-        summary += f" The {word} count lies in the 90\u00a0% interval of {percent(inside)} of them."
+        summary += f" Bags whose {word} count lies outside their 90\u00a0% interval are orange."
     if len(shown) < total:
         summary += f" The figure shows {number(len(shown))} bags, evenly chosen among those of each count."
     return Figure(plot.svg(f"Expected against {word} count of each bag", summary), summary)

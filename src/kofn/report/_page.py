@@ -13,6 +13,7 @@ import jinja2
 from markupsafe import Markup
 
 from kofn._atomic_write import atomic_write
+from kofn.estimators._verdict_words import score_text
 from kofn.report import _distribution_figures as distributions
 from kofn.report import _figures as figures
 from kofn.report import _row_figures as rows
@@ -84,7 +85,7 @@ def render(report: Report) -> str:
 
     Examples:
         >>> from kofn.report import Metric, Report, render
-        >>> page = render(Report("A & B", metrics=[Metric("Accuracy", 0.875, "Share that is right.", percent=True)]))
+        >>> page = render(Report("A & B", metrics=[Metric("Accuracy", 0.875, "Share that is right.", form="percent")]))
         >>> "<h1>A &amp; B</h1>" in page, "87.5" in page, "http:" in page
         (True, True, False)
     """
@@ -99,6 +100,7 @@ def render(report: Report) -> str:
     environment.filters |= {
         "png": png_address,
         "percent": percent,
+        "score": score_text,
         "count_text": number,
         "metric_text": _metric_text,
         "correct_instances": _correct_instances,
@@ -233,7 +235,7 @@ def _read(*names: str) -> str:
 def _metric_text(metric: Metric) -> str:
     if isinstance(metric.value, str):
         return metric.value
-    return percent(metric.value) if metric.percent else number(metric.value)
+    return {"number": number, "percent": percent, "score": score_text}[metric.form](metric.value)
 
 
 def _correct_instances(bag: ExampleBag) -> str:

@@ -160,7 +160,7 @@ def _of_bags(report: Report, sides: list[_Side], source: Source, truth: Any) -> 
     meaning = f"{sides[1].name} less {sides[0].name}, a bag; 90\u00a0% interval {gain.low:.2g} to {gain.high:.2g}."
     metrics.append(Metric("Difference", gain.mean, meaning.replace("-", "\u2212")))
     words = f"Share of bags whose label {sides[1].name} finds more probable."
-    metrics.append(Metric("Bags won", better, words, percent=True))
+    metrics.append(Metric("Bags won", better, words, form="percent"))
     return replace(report, paired=bags, paired_calibration=calibrations, verdicts=told, metrics=metrics)
 
 
@@ -182,7 +182,7 @@ def _of_rows(report: Report, sides: list[_Side], source: Source) -> Report:
             f"AUC against the unlabelled, {side.name}",
             0.5 + auc_gain(score, None, labelled).mean,
             "How often a labelled positive scores above an unlabelled instance.",
-            percent=True,
+            form="score",
         )
         for side, score in zip(sides, scores, strict=True)
     ]

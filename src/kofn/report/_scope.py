@@ -90,9 +90,12 @@ def scope_sentences(judged: Judged, bags: Bags | None, shown: Bags | None) -> st
     counted = rows if bags is None else f"{number(len(bags))} bags ({rows})"
     of_all = "" if judged.rows.all() else f" of {number(len(judged.rows))} rows"
     if judged.source == "held-out":
+        how = "that were held out, scored by a model that had not seen them"
+        if judged.parts > 1:
+            how = f"in {judged.parts}-fold cross-validation, scored by models that had not seen them"
         told = (
-            f"These are the training data. Verdicts and measures are of the {counted}{of_all} that were held out, "
-            f"scored by models that had not seen them; they chose when to stop, so that all is a little too good."
+            f"These are the training data. Verdicts and measures are of the {counted}{of_all} {how}; they chose when "
+            f"to stop, so that all is a little too good."
         )
     elif judged.source == "training":
         told = (

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
+from kofn.estimators._judged import held_out_words
 from kofn.estimators._measures import Array, measure, scores_of
 from kofn.learners import Linear, Trees
 from kofn.tables._table_model import TableModel, Task
@@ -144,7 +145,7 @@ def _task(estimator: Estimator) -> Task:
 def _validation(estimator: Any, table: TrainingTable) -> dict[str, Any]:
     """Measures on rows that were not learned from, by models that had not seen them; on all if none were held out."""
     rows, logits = _held_out(estimator, table)
-    found: dict[str, Any] = {"on": "training data" if rows.all() and logits is None else "held-out data"}
+    found: dict[str, Any] = {"on": "training data" if rows.all() and logits is None else held_out_words(estimator)}
     if logits is None and table.metadata.rows > MOST:
         rows &= _some(table, estimator.seed_)
     found["rows"] = int(rows.sum())
