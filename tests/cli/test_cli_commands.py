@@ -175,7 +175,7 @@ def test_learners() -> None:
 def test_screen_after_a_fit(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "m"
     screen = fine("fit", "llp", folder / "t.csv", "--bag", "bag", "--label", "count", *NETWORK, "-o", target)
-    for part in ("240 rows, 60 bags of 4", "2 columns (1 numeric: x; 1 text: colour)", "training loss", "kept",
+    for part in ("240 rows, 60 bags of 4", "2 columns (1 numeric: x; 1 text: colour)", "training loss", "selected",
                  "held-out data, 6 bags", "Baseline without features", "Mean absolute count error", "Calibration error",
                  f"kofn predict {target} {folder / 't.csv'} --bag bag -o predictions.csv"):  # fmt: skip
         assert part in screen

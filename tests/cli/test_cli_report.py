@@ -118,10 +118,10 @@ def test_steps_are_counted_from_one_everywhere(votes: tuple[Path, Path], tmp_pat
     told = json.loads(run("info", model, "--json"))
     step = {"trees": "round", "linear": "penalty", "network": "epoch"}[learner]
     assert [entry[step] for entry in told["history"]] == list(range(1, told["steps"] + 1))
-    (kept,) = (line for line in screen.splitlines() if line.endswith("kept"))
+    (kept,) = (line for line in screen.splitlines() if line.endswith("selected"))
     best = told["history"][told["best_step"] - 1]
     assert float(kept.split()[0]) == pytest.approx(best["l2" if learner == "linear" else step], rel=1e-5)
     assert told["validation_loss"] == pytest.approx(best["val_loss"], rel=1e-6)
     run("report", model, "-o", tmp_path / "page.html")
     named = f"step {told['best_step']} of {told['steps']})" if learner == "linear" else f"{step} {told['best_step']}"
-    assert f"{named} kept" in (tmp_path / "page.html").read_text()
+    assert f"{named} selected" in (tmp_path / "page.html").read_text()

@@ -94,9 +94,9 @@ def test_loss_curve_goes_through_its_losses() -> None:
             assert point == pytest.approx((x(entry["epoch"]), y(entry["train_loss"] * factor)), abs=0.06)
     (best,) = of_class(root, "best")
     assert float(best.attrib["x1"]) == pytest.approx(x(1), abs=0.06)
-    assert "from 4 to 1" in figure.summary
-    assert "from 2 to 0.5" in figure.summary
-    assert "Epoch 1 was kept" in figure.summary
+    assert "from 4 to 2" in figure.summary  # up to the step that was selected
+    assert "from 2 to 1" in figure.summary
+    assert "Epoch 1 was selected" in figure.summary
 
 
 @pytest.mark.parametrize("step", ["round", "epoch", "penalty"])
@@ -104,7 +104,7 @@ def test_loss_curve_names_its_steps(step: str) -> None:
     figure = loss_curves([{step: 0, "train_loss": 1.0}, {step: 1, "val_loss": 0.5}], 1)
     assert figure is not None
     assert f">{step}</text>" in figure.svg
-    assert f"{step} 1 kept" in figure.svg
+    assert f"{step} 1 selected" in figure.svg
 
 
 def test_loss_curve_without_validation_or_with_gaps() -> None:
@@ -136,7 +136,7 @@ def test_scatter_marks_what_lies_outside() -> None:
     (line,) = of_class(root, "interval missed")
     assert (float(line.attrib["y1"]), float(line.attrib["y2"])) == pytest.approx((y(5), y(8)), abs=0.06)
     assert figure is not None
-    assert "50\u00a0% of them" in figure.summary
+    assert "50\u00a0%" not in figure.summary  # the coverage of the page is another, randomised one
     assert "2.25 away" in figure.summary
 
 
@@ -154,7 +154,7 @@ def test_noisy_counts_are_not_judged() -> None:
     figure = count_scatter(bags)
     assert not of_class(parsed(figure), "missed")
     assert figure is not None
-    assert "interval of" not in figure.summary
+    assert "orange" not in figure.summary
 
 
 def test_scatter_needs_known_counts() -> None:
@@ -183,7 +183,6 @@ def test_scatter_of_many_bags_is_light_and_fair(counts: int) -> None:
     assert len(figure.svg) < 150_000
     assert 0.02 < missed / drawn < 0.25
     assert f"{drawn} bags" in figure.summary
-    assert "90\u00a0% of them" in figure.summary  # of all bags, whatever is drawn
     places = sorted(float(dot.attrib["cx"]) for dot in of_class(root, "bag"))
     if counts == 10:
         assert min(np.diff(places)) > 1.8  # can be told apart

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from headless_chromium import LUMINANCE, Chromium
 from report_cases import EVIL, full
 
-from kofn.report import Report, write
+from kofn.report import Instance, Report, write
 
 pytestmark = pytest.mark.browser
 # Contrast as WCAG defines it, of every text against the first opaque background behind it. Figures' texts are on cards.
@@ -107,6 +108,21 @@ def test_text_of_figures_stays_inside(browser: Browser) -> None:
             ".map((text) => text.textContent); })"
         )
         assert outside == []
+
+
+def test_words_of_tiles_do_not_overlap(browser: Browser) -> None:
+    report = full()
+    assert report.typical_bag is not None
+    instances = [Instance(p, truth=bool(n % 2)) for n, p in enumerate(np.linspace(0.99, 0.01, 16))]
+    browser.show(replace(report, typical_bag=replace(report.typical_bag, size=16, instances=instances)))
+    crossing = browser.run(
+        "const boxes = [...document.querySelectorAll('#typical-bag .tile')].map((tile) => [...tile.childNodes].filter("
+        "(child) => child.nodeType === 3 || child.className === 'wrong').flatMap((child) => { const range = document"
+        ".createRange(); range.selectNodeContents(child); return [...range.getClientRects()]; })); return boxes.flatMap("
+        "(mine, i) => boxes.slice(i + 1).flatMap((other) => mine.filter((a) => other.some((b) => a.left < b.right - 1 &&"
+        " b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)))).length"
+    )
+    assert crossing == 0
 
 
 def test_tables_sort_by_click(browser: Browser) -> None:

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import kofn
+from kofn.estimators._verdict_words import score_text
 from kofn.report import Report, Verdict, render, report_of
+from kofn.report._plot import percent
 
 pytestmark = pytest.mark.filterwarnings("ignore:this fit is no better")
 LEARNER = kofn.Linear(penalties=(1.0, 0.01))
@@ -122,3 +124,41 @@ def test_a_verdict_is_escaped() -> None:
     page = render(Report("T", "llp", verdicts=[Verdict("rows", "bad", "<b>worse</b>")], scope="<i>all</i>"))
     assert "&lt;b&gt;worse" in page
     assert "<i>all" not in page
+
+
+@pytest.mark.parametrize("data", [TRAIN, NEW], ids=["held-out", "new"])
+@pytest.mark.parametrize("name", ["llp", "classes"])
+def test_coverage_has_one_value(models: dict[str, Any], name: str, data: dict[str, Any]) -> None:
+    report, page = made(models, name, data)
+    (measured,) = (metric.value for metric in report.metrics if "coverage of 90" in metric.name)
+    assert measured == pytest.approx(report.verdicts[1].numbers["held"], abs=1e-12)
+    if report.calibration is not None:
+        drawn = dict(zip(report.calibration.levels, report.calibration.coverage, strict=True))[0.9]
+        assert measured == pytest.approx(drawn, abs=1e-12)
+    shown = percent(float(measured)).replace("\u00a0", " ")
+    assert f"the randomised coverage of 90 % intervals of the counts is {shown}" in page
+    assert "surplus" not in page
+
+
+@pytest.mark.parametrize("name", ["llp", "mil", "pu"])
+def test_auc_has_one_value_and_is_never_in_percent(models: dict[str, Any], name: str) -> None:
+    report, page = made(models, name, NEW, truth=True)
+    by_name = {metric.name: metric for metric in report.metrics}
+    numbers = report.verdicts[2].numbers
+    shown = score_text(float(by_name["AUC"].value))
+    assert by_name["AUC"].value == pytest.approx(numbers["auc"]["mean"], abs=1e-12)
+    assert f"AUC {shown} (" in page
+    assert f'<dd class="value">{shown}</dd>' in page
+    if name != "pu":
+        assert by_name["AUC within bags"].value == pytest.approx(numbers["auc_within_bags"]["mean"], abs=1e-12)
+    for metric in report.metrics:
+        assert metric.form == "score" or "AUC" not in metric.name
+
+
+def test_cross_validation_is_called_so(models: dict[str, Any]) -> None:
+    assert "the 60 bags (300 rows) in 5-fold cross-validation" in made(models, "llp", TRAIN)[1]
+    part = kofn.LLPClassifier(kofn.Network(epochs=2), label="count", random_state=0)
+    X, groups = TRAIN["X"], TRAIN["groups"]
+    of_part = made({"llp": part.fit(X, TRAIN["llp"], groups=groups)}, "llp", TRAIN)[1]
+    assert "that were held out" in of_part
+    assert "cross-validation" not in of_part

@@ -114,7 +114,7 @@ def test_what_was_fitted_again_to_all_bags_is_measured_by_models_that_had_not_se
 ) -> None:
     data = table_data.write(table_data.make_table(), tmp_path / "t.csv")
     model = fit("count", data, LEARNERS[learner])
-    assert (model.validation["on"], model.validation["bags"]) == ("held-out data", 60)
+    assert (model.validation["on"], model.validation["bags"]) == ("held-out data (5-fold cross-validation)", 60)
     assert model.validation["log_likelihood"] == pytest.approx(-model.estimator.validation_loss_, rel=1e-6)
     assert model.validation["log_likelihood"] < evaluate_bags(model, data)["log_likelihood"]  # which has seen them
 

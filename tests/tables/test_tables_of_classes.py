@@ -56,7 +56,7 @@ def test_fit_says_what_it_learned(folder: Path) -> None:
     shown = run("info", folder / "model")
     assert "loss joint" in shown
     assert "votes_a, votes_b, votes_c (counts of each class of the bag)" in shown
-    assert set(model.validation) >= {"expected_count_error", "log_likelihood", "interval_coverage"}
+    assert set(model.validation) >= {"expected_count_error", "log_likelihood", "randomised_coverage"}
 
 
 def test_predict_writes_a_probability_for_each_class(folder: Path) -> None:
