@@ -87,6 +87,10 @@ def level(name: str, value: float) -> None:
 LARGEST_INT = 2**31 - 1  # that C++ below LightGBM and torch takes everywhere
 
 
+#: The largest standard deviation of the shift of bags: beyond, a bag is all or nothing for whatever logits a model has.
+LARGEST_BAG_EFFECT = 1e6
+
+
 def number(name: str, value: object, *, low: float, high: float = float("inf")) -> None:
     """Require one finite number, at least `low` and at most `high`."""
     if isinstance(value, bool) or not isinstance(value, Real):

@@ -97,14 +97,14 @@ def require_offsets(value: object, length: int) -> Tensor:
 
 
 def require_bag_effect(value: object, layout: Layout) -> Tensor | None:
-    """Require standard deviations of the shift of bags, finite and at least 0: float64 for each bag, None for a 0."""
+    """Require standard deviations of the shift of bags, from 0 to 1e6: float64 for each bag, None for a 0."""
     if not isinstance(value, Tensor) and value == 0:
         return None
     sigma = layout.numbers("bag_effect", value)
-    right = (sigma >= 0) & (sigma < torch.inf)
+    right = (sigma >= 0) & (sigma <= _require.LARGEST_BAG_EFFECT)
     if not _require.holds(right):
         raise ValueError(
-            f"`bag_effect` must be a standard deviation, a finite number of at least 0; got "
+            f"`bag_effect` must be a standard deviation from 0 to {_require.LARGEST_BAG_EFFECT:g}; got "
             f"{float(sigma[~right].flatten()[0]):g}. To learn one, learn its logarithm: bag_effect=log_sigma.exp()."
         )
     return sigma

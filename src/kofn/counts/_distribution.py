@@ -23,7 +23,8 @@ class CountDistribution:
         S = y_1 + ... + y_n,  y_i ~ Bernoulli(sigmoid(x_i + u)) independent given u,  u ~ N(0, bag_effect^2).
 
     Without a bag effect u is 0. With one, the instances of a bag have u in common, so that counts spread wider: bags
-    differ by more than their instances explain. Probabilities are then integrals over u, computed to about 1e-9.
+    differ by more than their instances explain. Probabilities are then integrals over u, whose logarithms are right to
+    1e-9, relative to max(1, |log p|), in any tail.
 
     Arguments are checked here, once; nothing is computed before it is asked for, and each answer takes the cheapest
     exact route.
@@ -33,7 +34,7 @@ class CountDistribution:
             float64 whatever the dtype. A logit of +inf is a certain positive, -inf a certain negative.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
-        bag_effect: standard deviation of the bags' shift u, at least 0: a number, or a tensor that broadcasts to one
+        bag_effect: standard deviation of the bags' shift u, from 0 to 1e6: a number, or a tensor that broadcasts to one
             number for each bag. None or 0 for independent labels.
 
     Attributes:

@@ -41,13 +41,16 @@ class Engine(Protocol):
 class IndependentEngine(Engine, Protocol):
     """What `_native_engine`, `_torch_engine`, `_triton_engine` and `_operators` are: engines of independent labels."""
 
-    def log_shift(self, logits: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> Tensor:
-        """What a bag effect of standard deviation sigma adds to log P(S = count), float64; see `_bag_effect`."""
+    def shift_mode(self, logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor) -> Tensor:
+        """The likeliest shift of each bag with so many positives, in units of sigma, about; see `_bag_effect`."""
+
+    def log_shift(self, y: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, centre: Tensor) -> Tensor:
+        """What a bag effect adds to log P(S = count) of logits y = x + sigma centre, float64."""
 
     def log_shift_slopes(
-        self, logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor
+        self, y: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor, centre: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """`log_shift` and its gradients by the logits and by sigma, without a graph."""
+        """`log_shift` and its gradients by the logits y and by sigma, without a graph."""
 
 
 def engine_for(logits: Tensor) -> IndependentEngine:
