@@ -11,6 +11,7 @@ from torch.autograd import forward_ad
 
 from kofn.counts import _native_engine, _native_library, _operators, _torch_engine
 from kofn.counts._backend import backend
+from kofn.counts._large_logits import LargeLogits, any_large
 from kofn.counts._layout import Layout
 
 
@@ -63,6 +64,11 @@ def engine_for(logits: Tensor) -> IndependentEngine:
         return cast(IndependentEngine, _OutsideGraph()) if transformed else _operators
     if transformed:
         return _torch_engine
+    engine = _chosen(logits)
+    return LargeLogits(engine) if any_large(logits) else engine
+
+
+def _chosen(logits: Tensor) -> IndependentEngine:
     if backend() == "triton":
         engine: Any = import_module("kofn.counts._triton_engine")  # here, since Triton is optional and slow to import
         engine.require_device(logits)

@@ -12,7 +12,8 @@ from kofn.counts import _bag_effect
 from kofn.counts._engines import engine_for
 from kofn.counts._layout import Dense, Layout
 from kofn.counts._repeated import Repeated, without_repetition
-from kofn.counts._table import CELLS, only_between
+from kofn.counts._single_counts import asked_one_by_one
+from kofn.counts._table import only_between
 
 _DIGITS = 1e5  # log P without a shift, as a multiple of the result, that leaves the result ten digits
 
@@ -119,23 +120,13 @@ class ShiftedEngine:
         # counts are asked for one by one.
         lost = (alone > -torch.inf) & (alone < _DIGITS * table.detach().clamp(max=-1.0))
         if not _require.holds(~lost):
-            counts = self.layout.of_counts()
-            bags = counts.spread(torch.arange(self.layout.shape.numel(), device=x.device).reshape(self.layout.shape))
-            bags, place = bags.expand_as(table)[lost], counts.place().expand_as(table)[lost]
-            table = table.masked_scatter(lost, self._one_by_one(x, bags, place))
+            table = asked_one_by_one(table, lost, x, self.layout, self._of_rows)
         return table
 
-    def _one_by_one(self, x: Tensor, bags: Tensor, counts: Tensor) -> Tensor:
-        """log P(S = count) of some counts of some bags, each by itself."""
-        rows = self.layout.to_rows(x, -torch.inf)
-        rows, sigma = rows.reshape(-1, rows.shape[-1]), self.sigma.flatten()
-        found = []
-        step = max(1, CELLS // max(1, rows.shape[-1]))
-        for some, count in zip(bags.split(step), counts.split(step), strict=True):
-            part = rows[some]
-            layout = Dense(part.shape, part.device, part != -torch.inf)
-            found.append(replace(self, layout=layout, sigma=sigma[some])._log_prob(part, count))
-        return torch.cat(found)
+    def _of_rows(self, rows: Tensor, counts: Tensor, bags: Tensor) -> Tensor:
+        """log P(S = count) of dense logits (k, n) with the effects of bags (k,)."""
+        layout = Dense(rows.shape, rows.device, rows != -torch.inf)
+        return replace(self, layout=layout, sigma=self.sigma.flatten()[bags])._log_prob(rows, counts)
 
 
 def _add(alone: Tensor, shift: Tensor) -> Tensor:
