@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from kofn.counts import _search
-from kofn.counts._arguments import lay_out, require_bag_effect, require_logits
+from kofn.counts._arguments import lay_out, require_bag_effect, require_logits, require_not_mapped
 from kofn.counts._at_least_one import log_none_and_any
 from kofn.counts._bag_effect import moments
 from kofn.counts._engines import Engine, engine_for
@@ -75,6 +75,7 @@ class CountDistribution:
         if mask is not None:  # with an absent instance as a certain negative, what is asked of a count needs no mask
             self._x = self.instance_layout.present(logits, -torch.inf)
         if bag_effect is not None:
+            require_not_mapped(self.logits)
             self.bag_effect = require_bag_effect(bag_effect, self.instance_layout)
 
     def _with(self, logits: Tensor) -> CountDistribution:
@@ -312,7 +313,8 @@ class CountDistribution:
             x = self._x.double().expand(*shape, *self._x.shape)
             if self.bag_effect is not None:
                 u = self.bag_effect.expand(*shape, *self.shape)
-                x = x + self.instance_layout.spread(u * torch.randn(u.shape, generator=generator, dtype=u.dtype))
+                normal = torch.randn(u.shape, generator=generator, dtype=u.dtype, device=u.device)
+                x = x + self.instance_layout.spread(u * normal)
             return self.instance_layout.sum(torch.bernoulli(torch.sigmoid(x), generator=generator)).long()
 
     def _bounds(self, low: Tensor | int | None, high: Tensor | int | None) -> tuple[Tensor, Tensor]:

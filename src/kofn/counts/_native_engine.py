@@ -111,11 +111,18 @@ class _LogInterval(torch.autograd.Function):
         # The slope is handed over, not copied: a second pass through a graph that was retained asks the core again.
         ctx.known = event, None
         offsets, _, _, weight = event
+        # Of many gradients at once (is_grads_batched) one tensor stands for each, which has no memory of its own.
+        plain = _native_library.takes(grad)
         if weight is not None:  # most often the loss itself goes backward, with the gradient 1
-            return slope if grad.item() == 1.0 else slope.mul_(grad), None
-        if offsets is None:
-            return slope.mul_(grad.unsqueeze(-1)), None
-        return _native_library.scale(slope, offsets, _plain(grad)), None
+            return slope if plain and grad.item() == 1.0 else slope * grad, None
+        if plain and offsets is not None:
+            return _native_library.scale(slope, offsets, _plain(grad)), None
+        return slope * (grad.unsqueeze(-1) if offsets is None else _spread(grad, offsets)), None
+
+
+def _spread(per_bag: Tensor, offsets: Tensor) -> Tensor:
+    """Each bag's number beside each of its instances."""
+    return per_bag.index_select(-1, torch.arange(len(offsets) - 1).repeat_interleave(offsets.diff()))
 
 
 # What `Function.apply` calls where no transform of torch.func is active, as none is here: its care of them takes longer
@@ -158,9 +165,11 @@ class _LogProbs(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (logits,) = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            value = _torch_engine.log_probs(logits, ctx.offsets)
-            (slope,) = torch.autograd.grad(value, logits, grad, create_graph=True)
+        again = torch.is_grad_enabled()
+        if again or not _native_library.takes(grad):
+            with torch.enable_grad():
+                value = _torch_engine.log_probs(logits, ctx.offsets)
+            (slope,) = torch.autograd.grad(value, logits, grad, create_graph=again)
             return slope, None
         weights = _plain(grad.double())
         return _native_library.log_probs_gradient(logits, ctx.offsets, ctx.tilts, weights).to(logits.dtype), None

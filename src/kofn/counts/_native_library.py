@@ -87,9 +87,9 @@ level = _wanted_level(os.environ.get("KOFN_LEVEL", ""))
 
 
 def takes(logits: Tensor) -> bool:
-    """Whether the core can look at this tensor: on the CPU, with memory of its own."""
+    """Whether the core can look at this tensor: on the CPU, with memory of its own (or no numbers at all)."""
     try:
-        return logits.is_cpu and logits.data_ptr() >= 0
+        return logits.is_cpu and (logits.data_ptr() != 0 or not logits.numel())
     except RuntimeError:  # a tensor that stands for another, as in torch's tracers
         return False
 
