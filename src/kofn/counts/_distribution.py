@@ -16,6 +16,9 @@ from kofn.counts._engines import Engine, engine_for
 from kofn.counts._layout import LARGEST, Layout
 from kofn.counts._shifted_engine import ShiftedEngine
 
+#: One number for each bag as a tensor, an array or a list; or one int for all bags.
+Counts = Tensor | Sequence[int] | int
+
 
 class CountDistribution:
     """The distribution of the number of positives in each bag, exact and differentiable.
@@ -129,11 +132,12 @@ class CountDistribution:
             return moments(x, self.instance_layout, self.bag_effect)[1].to(self._x.dtype)
         return self.instance_layout.sum(torch.sigmoid(x) * torch.sigmoid(-x)).to(self._x.dtype)
 
-    def log_prob(self, counts: Tensor | int) -> Tensor:
+    def log_prob(self, counts: Counts) -> Tensor:
         """log P(S = count) of each bag, in time linear in its size; see `kofn.log_count_prob`.
 
         Args:
-            counts: of any integer dtype, that broadcast to `shape`, or one int for all bags.
+            counts: of any integer dtype, that broadcast to `shape` (a tensor, an array or a list), or one int for all
+                bags.
 
         Returns:
             Of `shape`, in the dtype of the logits; -inf with gradient zero where the count is impossible.
@@ -143,10 +147,10 @@ class CountDistribution:
             >>> kofn.CountDistribution(torch.zeros(4)).log_prob(2).exp()
             tensor(0.3750)
         """
-        wanted = self.instance_layout.whole_numbers("counts", counts)
+        wanted = self._whole_numbers("counts", counts)
         return self._engine.log_interval(self._x, self.instance_layout.offsets, wanted, None)
 
-    def log_prob_between(self, low: Tensor | int | None, high: Tensor | int | None) -> Tensor:
+    def log_prob_between(self, low: Counts | None, high: Counts | None) -> Tensor:
         """log P(low <= S <= high) of each bag, in time linear in its size; see `kofn.log_count_between`.
 
         Args:
@@ -163,6 +167,7 @@ class CountDistribution:
             tensor(0.9375)
         """
         if high is None and isinstance(low, int) and low == 1 and self.bag_effect is None:
+            self._whole_numbers("low", low)
             return self.log_none_and_any()[1]
         first, last = self._bounds(low, high)
         return self._engine.log_interval(self._x, self.instance_layout.offsets, first, last)
@@ -181,7 +186,7 @@ class CountDistribution:
         none, some = log_none_and_any(self._x.double(), self.instance_layout)
         return none.to(self._x.dtype), some.to(self._x.dtype)
 
-    def log_likelihood(self, low: Tensor | int, high: Tensor | int | None = None, *, weight: float = 1.0) -> Tensor:
+    def log_likelihood(self, low: Counts, high: Counts | None = None, *, weight: float = 1.0) -> Tensor:
         """weight * sum over bags of log P(low <= S <= high), or of log P(S = low) without `high`: one node of autograd.
 
         Examples:
@@ -189,11 +194,11 @@ class CountDistribution:
             >>> kofn.CountDistribution(torch.zeros(2, 1)).log_likelihood(torch.tensor([0, 1])).exp()
             tensor(0.2500)
         """
-        first = self.instance_layout.whole_numbers("counts" if high is None else "low", low)
-        last = None if high is None else self.instance_layout.whole_numbers("high", high)
+        first = self._whole_numbers("counts" if high is None else "low", low)
+        last = None if high is None else self._whole_numbers("high", high)
         return self._engine.log_interval(self._x, self.instance_layout.offsets, first, last, weight)
 
-    def log_prob_and_slope(self, counts: Tensor | int) -> tuple[Tensor, Tensor]:
+    def log_prob_and_slope(self, counts: Counts) -> tuple[Tensor, Tensor]:
         """log P(S = count) of each bag and its gradient by the logits, without a graph, for learners that need none.
 
         Examples:
@@ -202,7 +207,7 @@ class CountDistribution:
             >>> value.exp(), slope
             (tensor(0.2500), tensor([-0.2500, -0.2500, -0.2500, -0.2500]))
         """
-        wanted = self.instance_layout.whole_numbers("counts", counts)
+        wanted = self._whole_numbers("counts", counts)
         x = self._x.detach()
         return self._engine.log_interval_slope(x, self.instance_layout.offsets, wanted, None)
 
@@ -220,7 +225,7 @@ class CountDistribution:
         """
         return self._engine.log_probs(self._x, self.instance_layout.offsets)
 
-    def posteriors(self, counts: Tensor | int) -> Tensor:
+    def posteriors(self, counts: Counts) -> Tensor:
         """P(y_i = 1 | S = count), of the shape and dtype of the logits; see `kofn.count_posteriors`.
 
         Examples:
@@ -228,10 +233,10 @@ class CountDistribution:
             >>> kofn.CountDistribution(torch.zeros(4)).posteriors(1)
             tensor([0.2500, 0.2500, 0.2500, 0.2500])
         """
-        wanted = self.instance_layout.whole_numbers("counts", counts)
+        wanted = self._whole_numbers("counts", counts)
         return self._engine.posteriors(self._x, self.instance_layout.offsets, wanted, None)
 
-    def posteriors_between(self, low: Tensor | int | None, high: Tensor | int | None) -> Tensor:
+    def posteriors_between(self, low: Counts | None, high: Counts | None) -> Tensor:
         """P(y_i = 1 | low <= S <= high), of the shape and dtype of the logits; bounds as for `log_prob_between`.
 
         0 where there is no instance; sigmoid(x_i) where the interval is impossible and says nothing.
@@ -244,7 +249,7 @@ class CountDistribution:
         first, last = self._bounds(low, high)
         return self._engine.posteriors(self._x, self.instance_layout.offsets, first, last)
 
-    def cdf(self, counts: Tensor | int) -> Tensor:
+    def cdf(self, counts: Counts) -> Tensor:
         """P(S <= count) of each bag, of `shape`, in the dtype of the logits.
 
         Examples:
@@ -317,6 +322,16 @@ class CountDistribution:
                 x = x + self.instance_layout.spread(u * normal)
             return self.instance_layout.sum(torch.bernoulli(torch.sigmoid(x), generator=generator)).long()
 
-    def _bounds(self, low: Tensor | int | None, high: Tensor | int | None) -> tuple[Tensor, Tensor]:
+    def _bounds(self, low: Counts | None, high: Counts | None) -> tuple[Tensor, Tensor]:
         whole = self.instance_layout.whole_numbers
-        return whole("low", 0 if low is None else low), whole("high", LARGEST if high is None else high)
+        first = whole("low", 0) if low is None else self._whole_numbers("low", low)
+        return first, whole("high", LARGEST) if high is None else self._whole_numbers("high", high)
+
+    def _whole_numbers(self, name: str, value: object) -> Tensor:
+        if isinstance(value, int) and self.logits.dim() > 2 and self.logits.shape[-1] == 1:
+            raise ValueError(
+                f"`logits` must have the instances of a bag in their last dimension; got shape "
+                f"{tuple(self.logits.shape)}, whose bags have one instance each, and one `{name}` for all of them. Use "
+                f"logits.squeeze(-1), or give each bag its own."
+            )
+        return self.instance_layout.whole_numbers(name, value)
