@@ -36,7 +36,7 @@ def pooled(pool: Any) -> Loss:
 #: loss, labels (one for each of the bags of SIZES)
 PER_BAG: dict[str, tuple[Loss, tuple[Tensor, ...]]] = {
     "exactly": of_target(kofn.Exactly, COUNTS),
-    "at least one": of_target(lambda y: kofn.AtLeast(1), LABELS),
+    "at least one": of_target(kofn.AtLeast, LABELS),
     "at least": of_target(kofn.AtLeast, COUNTS),
     "at most": of_target(kofn.AtMost, COUNTS),
     "between": of_target(kofn.Between, COUNTS - 1, COUNTS + 1),

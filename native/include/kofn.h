@@ -88,17 +88,30 @@ KOFN_API int kofn_law_gradient(int dtype, const void* logits, const int64_t* off
                                const double* tilts, const double* weights, double* gradient, int level,
                                int threads);
 
-/* log E_u[e^{u s - K(u)}] of each bag, u ~ N(0, sigma^2), K(u) = sum_i log(q_i + p_i e^u): what a bag effect, a common shift
- * u of the bag's logits, adds to log P(S = s).
+/* The likeliest shift u of each bag's logits x with a count, in units of sigma, about: u ~ N(0, sigma^2).
  *
+ * counts    b. Of an impossible one the result is 0.
+ * sigma     b, at least 0.
+ * centre    b.
+ */
+KOFN_API int kofn_shift_mode(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b,
+                             const int64_t* counts, const double* sigma, double* centre, int level, int threads);
+
+/* What a bag effect, a common shift u = sigma (centre + z) of the bag's logits, adds to log P(S = s) of the logits
+ * y = x + sigma centre: the logarithm of the integral of e^{sigma z s - K(sigma z)} by the density of centre + z, which is
+ * normal with variance 1; K(v) = sum_i log(q_i + p_i e^v).
+ *
+ * logits    y.
  * counts    b. The result for an impossible count is 0.
  * sigma     b, at least 0.
+ * centre    b: any, the better the nearer it is to what kofn_shift_mode says.
  * value     b.
- * slope     m, or NULL: d value / d logit = sigmoid(x_i) - E[sigmoid(x_i + u) | s].
- * by_sigma  b, or NULL where slope is.
+ * slope     m, or NULL: d value / dy_i = sigmoid(y_i) - E[sigmoid(y_i + v) | s].
+ * by_sigma  b, or NULL where slope is: its derivative for the same y.
  */
 KOFN_API int kofn_shift(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* counts,
-                        const double* sigma, double* value, double* slope, double* by_sigma, int level, int threads);
+                        const double* sigma, const double* centre, double* value, double* slope, double* by_sigma, int level,
+                        int threads);
 
 /* log P(K = k) of each bag for counts k of several classes, and what they say of the instances.
  *
@@ -114,7 +127,7 @@ KOFN_API int kofn_class_counts(int dtype, const void* logits, const int64_t* off
                                const int64_t* counts, void* value, void* slope, double* posterior, int level, int threads);
 
 /* Goes up with every change of a signature above, so that a caller can refuse a library that it was not written for. */
-enum { KOFN_INTERFACE = 6 };
+enum { KOFN_INTERFACE = 7 };
 KOFN_API int kofn_interface(void);
 
 /* The instruction sets that this build has and this machine can run, as a mask. */

@@ -169,12 +169,21 @@ int kofn_law_gradient(int dtype, const void* logits, const int64_t* offsets, int
     return solve<kofn::LawGradientSolver>(call, work, level, threads);
 }
 
-int kofn_shift(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* counts,
-               const double* sigma, double* value, double* slope, double* by_sigma, int level, int threads) {
+int kofn_shift_mode(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* counts,
+                    const double* sigma, double* centre, int level, int threads) {
     const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
-    if (!sound(input, dtype) || (b > 0 && (!counts || !sigma || !value)) || threads < 1) return KOFN_BAD_ARGUMENT;
+    if (!sound(input, dtype) || (b > 0 && (!counts || !sigma || !centre)) || threads < 1) return KOFN_BAD_ARGUMENT;
+    const kofn::ShiftCall call{input, counts, sigma, centre, nullptr, nullptr, nullptr, nullptr};
+    return solve<kofn::ShiftSolver>(call, 3.0 * interval_work(input), level, threads);
+}
+
+int kofn_shift(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* counts,
+               const double* sigma, const double* centre, double* value, double* slope, double* by_sigma, int level,
+               int threads) {
+    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
+    if (!sound(input, dtype) || (b > 0 && (!counts || !sigma || !centre || !value)) || threads < 1) return KOFN_BAD_ARGUMENT;
     if ((slope == nullptr) != (by_sigma == nullptr) && input.start(b) > 0) return KOFN_BAD_ARGUMENT;
-    const kofn::ShiftCall call{input, counts, sigma, value, slope, by_sigma};
+    const kofn::ShiftCall call{input, counts, sigma, nullptr, centre, value, slope, by_sigma};
     return solve<kofn::ShiftSolver>(call, 6.0 * interval_work(input), level, threads);
 }
 

@@ -70,8 +70,10 @@ public:
     Buffer& operator=(const Buffer&) = delete;
     ~Buffer() { release(); }
 
-    // At least `size` numbers. If there were fewer, what was there before is lost.
+    // At least `size` numbers. If there were fewer, what was there before is lost. A size below zero is one that has
+    // overflowed: there is no memory for it, nor for as many bytes as no pointer can tell apart.
     double* reserve(int64_t size) {
+        if (size < 0 || size > most_numbers) throw std::bad_alloc();
         if (size > size_) {
             release();
             allocate(size);
@@ -83,6 +85,7 @@ public:
 private:
     static constexpr std::size_t vector_alignment = 64;
     static constexpr std::size_t huge_page = std::size_t{1} << 21;
+    static constexpr int64_t most_numbers = PTRDIFF_MAX / 16;
 
     void allocate(int64_t size) {
         auto bytes = static_cast<std::size_t>(size) * sizeof(double);

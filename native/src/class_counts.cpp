@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <type_traits>
 
 namespace kofn {
@@ -17,6 +18,7 @@ constexpr double safe_total = 1e-200;      // has lost nothing to underflow: all
 constexpr double smallest = std::numeric_limits<double>::min();
 
 constexpr double states_side_by_side = 512;     // a vector of bags for each: more would not fit into the cache
+constexpr double most_states = 4294967296.0;    // of one table, 32 GB: LARGEST_TABLE in classes/_cost.py
 constexpr double cells_kept = 1 << 17;   // of the tables of one bag, before some are computed twice
 // A frequency costs an instance about as much as so many states for each class.
 constexpr double states_per_frequency = 3.0;
@@ -197,7 +199,7 @@ bool ClassSolver::by_frequencies(const Bag& bag) {
     if (bag.classes > ClassFrequencies::most_classes || bag.states < usual_frequencies(bag.classes)) return false;
     const int64_t* counts = counts_.data() + bag.order;
     const TiltedClasses& view = tilt_.solve(logs(bag), bag.size, bag.classes, counts);
-    const double most = bag.states / states_per_frequency;
+    const double most = std::min(bag.states, most_states) / states_per_frequency;
     if (!grid_.choose(view, bag.size, bag.classes, counts, kernels_.lanes, most)) return false;
     double* joint = instances_wanted() ? joint_.reserve(bag.size * bag.classes) : nullptr;
     double* work = work_.reserve(class_fourier_work(kernels_.lanes, bag.size, bag.classes, grid_.frequencies().number));
@@ -215,6 +217,7 @@ bool ClassSolver::by_frequencies(const Bag& bag) {
 
 // The table of a bag, or of several alike. All of its rows are kept if they fit into the cache and are asked for again.
 ClassTable ClassSolver::shape(const Bag& bag) {
+    if (bag.states > most_states) throw std::bad_alloc();  // before its number is taken for a whole one
     const int64_t* counts = counts_.data() + bag.order;
     strides_.assign(static_cast<std::size_t>(bag.classes), 1);
     for (int64_t c = 2; c < bag.classes; ++c) strides_[c] = strides_[c - 1] * (counts[c - 1] + 1);

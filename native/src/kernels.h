@@ -131,7 +131,7 @@ struct Kernels {
     void (*square)(double* a, double* b, int64_t n, const double* table);
 
     // kernel_shift.h
-    void (*shift_logs)(const double* p, const double* q, int64_t n, const double* a, const double* b, int64_t shifts,
+    void (*shift_logs)(const double* large, const double* small, int64_t n, const double* e, int64_t shifts,
                        int64_t stretch, double* out);
     double (*shift_means)(const double* p, const double* q, int64_t n, const double* a, const double* b, const double* w,
                           const double* v, int64_t shifts, double* out);

@@ -1,9 +1,9 @@
-// log E_u[e^{u s - K(u)}], u ~ N(0, sigma^2), K(u) = sum_i log(q_i + p_i e^u): what a bag effect adds to log P(S = s).
+// What a bag effect, a common shift u ~ N(0, sigma^2) of a bag's logits, adds to log P(S = s).
 //
-// With u = sigma z the integrand is e^{g(z)}, g(z) = sigma z s - K(sigma z) - z^2 / 2, g' = sigma (s - E[S | u]) - z and
-// g'' = -sigma^2 var(S | u) - 1. It is log-concave and analytic, and the trapezoid rule converges exponentially: halving
-// the step squares the error. So nodes are doubled until every other of them gives the same to `tolerance`, which leaves an
-// error of about its square, below 1e-9. (counts/_bag_effect.py says the same in torch.)
+// With u = sigma (centre + zeta), v = sigma zeta and K(v) = sum_i log(q_i + p_i e^v) of the logits y = x + sigma centre, the
+// integrand is e^{g(zeta)} but for a factor, g = v s - K(v) - centre zeta - zeta^2 / 2, g' = sigma (s - E[S | u]) - centre -
+// zeta and g'' = -sigma^2 var(S | u) - 1. It is log-concave, and integrated by Gauss' rule on panels, each as wide as the rule
+// allows: counts/_bag_effect.py says the same in torch, and why that is so.
 #include "shift.h"
 
 #include <algorithm>
@@ -14,12 +14,40 @@ namespace kofn {
 namespace {
 
 constexpr double drop = 37.0;  // the integrand is summed where it is above e^-drop of its largest value
-constexpr double tolerance = 1e-6;
-constexpr int64_t first_steps = 32, most_steps = 4096;
-constexpr int most_searches = 60;
-constexpr double far = 300.0;  // of a shift this large e^-|u| and p may both be 0, and each node is looked at by itself
+constexpr int most_searches = 100;
+constexpr double far = 300.0;  // of a shift this large e^-|v| and p may both be 0, and each node is looked at by itself
 constexpr double log_sqrt_2pi = 0.91893853320467274178;
 const double widest = std::sqrt(2 * drop);  // from the mode to there, at most, because g'' <= -1
+
+constexpr double deviations = 6.0;             // standard deviations of a normal density in a panel
+constexpr double from_pole = 4.0, away = 0.6;  // of a panel near a logistic function, and its share of the distance to all
+
+constexpr int64_t order = 16;  // of Gauss' rule, a multiple of any number of lanes
+constexpr double abscissae[order / 2] = {0.095012509837637440185, 0.28160355077925891323, 0.45801677765722738634,
+                                         0.61787624440264374845,  0.7554044083550030339,  0.86563120238783174388,
+                                         0.94457502307323257608,  0.9894009349916499326};
+constexpr double weights[order / 2] = {0.18945061045506849629, 0.18260341504492358887, 0.16915651939500253819,
+                                       0.14959598881657673208, 0.12462897125553387205, 0.09515851168249278481,
+                                       0.062253523938647892863, 0.027152459411754094852};
+
+double abscissa(int64_t k) { return k < order / 2 ? -abscissae[order / 2 - 1 - k] : abscissae[k - order / 2]; }
+double weight(int64_t k) { return k < order / 2 ? weights[order / 2 - 1 - k] : weights[k - order / 2]; }
+
+// The w with w^2 V e^w = deviations^2: as wide as a density of curvature V may be integrated, because |d log V / du| <= 1.
+// For a = log w it is the root of the convex 2 a + e^a = level. Newton's steps from above stay above.
+double steady(double variance) {
+    if (variance < 1e-250) return std::numeric_limits<double>::infinity();
+    const double level = 2 * std::log(deviations) - std::log(variance);
+    double a = std::min(level / 2, std::log(std::max(level, 1.0)));
+    for (int step = 0; step < 4; ++step) a -= (2 * a + std::exp(a) - level) / (2 + std::exp(a));
+    return std::exp(a);
+}
+
+double nearest(const Bag& bag, double v) {
+    double least = std::numeric_limits<double>::infinity();
+    for (int64_t i = 0; i < bag.size; ++i) least = std::min(least, std::abs(bag.z[i] + v));
+    return least;
+}
 
 }  // namespace
 
@@ -29,125 +57,177 @@ void ShiftSolver::run(int64_t first, int64_t last) {
     const int64_t begin = call_.input.start(first);
     if (call_.slope) std::fill(call_.slope + begin, call_.slope + call_.input.start(last), 0.0);
     for (int64_t j = 0; j < bags_.bags(); ++j) {
-        const Bag now = bags_.bag(j);
+        const Bag bag = bags_.bag(j);
         const double sigma = call_.sigma[first + j];
         const int64_t count = call_.counts[first + j] - bags_.ones(j);
-        double value = 0.0;
+        const bool broken = bags_.broken(j) || std::isnan(sigma);
+        const bool possible = call_.counts[first + j] >= 0 && count >= 0 && count <= bag.size && sigma > 0.0;
+        if (call_.mode) {
+            call_.mode[first + j] = possible && !broken ? mode(bag, static_cast<double>(count), sigma) : 0.0;
+            continue;
+        }
+        double value = broken ? std::numeric_limits<double>::quiet_NaN() : 0.0;
         if (call_.by_sigma) call_.by_sigma[first + j] = 0.0;
-        if (bags_.broken(j) || std::isnan(sigma))
-            value = std::numeric_limits<double>::quiet_NaN();
-        else if (call_.counts[first + j] >= 0 && count >= 0 && count <= now.size && sigma > 0.0)
-            value = bag(j, now, static_cast<double>(count), sigma);
+        if (possible && !broken) {
+            const auto likely = std::count_if(bag.z, bag.z + bag.size, [](double z) { return z > 0.0; });
+            const Case of{bag, static_cast<double>(count), sigma, call_.centre[first + j], static_cast<double>(likely)};
+            choose_panels(of);
+            value = integrate(of);
+            if (call_.slope) slopes(j, of);
+        }
         call_.value[first + j] = value;
     }
 }
 
-ShiftSolver::Point ShiftSolver::at(const Bag& bag, double count, double sigma, double z) {
+Tilted ShiftSolver::look(const Bag& bag, double v) {
     double* p = tilted_.reserve(2 * bag.size);
-    const Tilted view = tilted(kernels_, bag, sigma * z, p, p + bag.size);
-    return {z, -view.back(static_cast<int64_t>(count)) - z * z / 2, sigma * (count - view.moments.mean) - z,
-            -sigma * sigma * view.moments.variance - 1.0};
+    return tilted(kernels_, bag, v, p, p + bag.size);
 }
 
-// Near the mode of g: Newton's method, by halves where it would leave the interval that holds it, or where a step is not
-// half as long as the one before: else two steps may follow each other in a circle. A tenth of the width of the integrand
-// is near enough, because all that is wanted is how high it is.
-ShiftSolver::Point ShiftSolver::mode(const Bag& bag, double count, double sigma) {
-    double low = sigma * (count - static_cast<double>(bag.size)), high = sigma * count;  // 0 <= E[S | u] <= n
-    const Moments plain = kernels_.moments(bag.p, bag.q, bag.size);
-    Point here{0.0, 0.0, sigma * (count - plain.mean), -sigma * sigma * plain.variance - 1.0};
-    double moved = high - low;
-    for (int step = 0; step < most_searches && here.slope * here.slope > -0.01 * here.curvature; ++step) {
-        (here.slope > 0.0 ? low : high) = here.z;
-        double next = here.z - here.slope / here.curvature;
-        if (!(low < next && next < high && 2 * std::abs(next - here.z) < moved)) next = low / 2 + high / 2;
-        moved = std::abs(next - here.z);
-        here = at(bag, count, sigma, next);
+ShiftSolver::Point ShiftSolver::at(const Case& of, double zeta) {
+    const double v = of.sigma * zeta;
+    const Tilted view = look(of.bag, v);
+    // v s - K(v) is what an integrand of v would have; the likeliest labels, ones where y > 0, are counted rather than summed,
+    // and set against s and the centre at once: nothing large is subtracted from anything large.
+    double excess = view.moments.logs;
+    for (int64_t i = 0; i < of.bag.size; ++i) {
+        const double z = of.bag.z[i];
+        excess += (z > 0.0) != (z + v > 0.0) ? std::abs(z + v) : 0.0;
     }
-    return here;
+    return {zeta * (of.sigma * (of.count - of.likely) - of.centre) - zeta * zeta / 2 - excess,
+            of.sigma * (of.count - view.moments.mean) - of.centre - zeta};
 }
 
-// Where g has fallen by `drop`. It is concave: Newton's steps from outside stay outside.
-double ShiftSolver::end(const Bag& bag, double count, double sigma, const Point& mode, double side) {
-    double z = mode.z + side * widest;
+// Near the mode of g, from a centre of 0: Newton's method, by halves where it would leave the interval that holds it, or
+// where a step is not half as long as the one before: else two steps may follow each other in a circle. A tenth of the width
+// of the integrand is near enough, because all that is wanted is how high it is.
+double ShiftSolver::mode(const Bag& bag, double count, double sigma) {
+    double low = sigma * (count - static_cast<double>(bag.size)), high = sigma * count;  // 0 <= E[S | u] <= n
+    double z = 0.0, moved = high - low;
+    Moments here = kernels_.moments(bag.p, bag.q, bag.size);
     for (int step = 0; step < most_searches; ++step) {
-        const Point here = at(bag, count, sigma, z);
-        const double excess = here.g - (mode.g - drop);  // below zero outside
-        if (!(excess < -0.1 * drop)) break;
-        z -= excess / here.slope;
+        const double slope = sigma * (count - here.mean) - z, curvature = sigma * sigma * here.variance + 1.0;
+        if (!(slope * slope > 0.01 * curvature)) break;
+        (slope > 0.0 ? low : high) = z;
+        double next = z + slope / curvature;
+        if (!(low < next && next < high && 2 * std::abs(next - z) < moved)) next = low / 2 + high / 2;
+        moved = std::abs(next - z);
+        z = next;
+        here = look(bag, sigma * z).moments;
     }
     return z;
 }
 
-double ShiftSolver::bag(int64_t j, const Bag& bag, double count, double sigma) {
-    const Point top = mode(bag, count, sigma);
-    const double low = end(bag, count, sigma, top, -1.0), high = end(bag, count, sigma, top, 1.0);
-    double value = 0.0;
-    for (int64_t steps = first_steps; steps <= most_steps; steps *= 2) {
-        value = integrate(bag, count, sigma, low, high, steps);
-        double all = 0.0, even = 0.0;
-        for (int64_t k = 0; k <= steps; ++k) {
-            all += terms_[k];
-            if (k % 2 == 0) even += terms_[k];
-        }
-        if (!(std::abs(2 * even - all) > tolerance * all)) break;
+// Where g has fallen by `drop`. It is concave: Newton's steps from outside stay outside.
+double ShiftSolver::end(const Case& of, double side) {
+    double zeta = side * widest;
+    for (int step = 0; step < most_searches; ++step) {
+        const Point here = at(of, zeta);
+        if (!(here.g < -1.1 * drop)) break;
+        zeta -= (here.g + drop) / here.slope;
     }
-    if (!call_.slope) return value;
-    // d/dx_i = p_i - E[sigmoid(x_i + u)] and d/d sigma = E[z (s - E[S | u])], under the weights of the nodes.
-    double weight = 0.0, lean = 0.0;
-    for (int64_t k = 0; k < shifts_; ++k) weight += terms_[k];
-    for (int64_t k = 0; k < shifts_; ++k) {
-        terms_[k] /= weight;
-        leaning_[k] = terms_[k] * z_[k];
-        lean += leaning_[k];
-    }
-    double* means = means_.reserve(bag.size);
-    double leaning = 0.0;
-    if (sigma * std::max(std::abs(low), std::abs(high)) <= far) {
-        leaning = kernels_.shift_means(bag.p, bag.q, bag.size, a_, b_, terms_, leaning_, shifts_, means);
-    } else {
-        std::fill_n(means, bag.size, 0.0);
-        double* p = tilted_.reserve(2 * bag.size);
-        for (int64_t k = 0; k < shifts_; ++k) {
-            leaning += leaning_[k] * tilted(kernels_, bag, sigma * z_[k], p, p + bag.size).moments.mean;
-            for (int64_t i = 0; i < bag.size; ++i) means[i] += terms_[k] * p[i];
-        }
-    }
-    call_.by_sigma[first_ + j] = count * lean - leaning;
-    double* out = call_.slope + call_.input.start(first_);
-    for (int64_t i = 0; i < bag.size; ++i) out[bags_.source(bags_.start(j) + i)] = bag.p[i] - means[i];
-    return value;
+    return zeta;
 }
 
-// The log of the integral by the trapezoid rule, and in terms_ what each node adds to it, but for a factor.
-double ShiftSolver::integrate(const Bag& bag, double count, double sigma, double low, double high, int64_t steps) {
-    shifts_ = (steps + kernels_.lanes) / kernels_.lanes * kernels_.lanes;  // steps + 1 nodes, filled up to whole vectors
-    double* room = nodes_.reserve(5 * shifts_);
-    z_ = room, a_ = room + shifts_, b_ = a_ + shifts_, terms_ = b_ + shifts_, leaning_ = terms_ + shifts_;
-    const double step = (high - low) / static_cast<double>(steps);
-    const double reach = sigma * std::max(std::abs(low), std::abs(high));
-    for (int64_t k = 0; k < shifts_; ++k) {
-        z_[k] = low + step * static_cast<double>(std::min(k, steps));
-        a_[k] = std::min(0.0, -sigma * z_[k]);
-        b_[k] = std::min(0.0, sigma * z_[k]);
+// As wide as `from_pole` near a singularity of a logistic function, which are at u = -y +- i pi, and `away` times the distance
+// far from all of them; not wider than `deviations` of the normal density, nor of one with the curvature var(S | u).
+void ShiftSolver::choose_panels(const Case& of) {
+    double left = end(of, -1.0);
+    const double high = end(of, 1.0);
+    left_.clear(), width_.clear();
+    while (left < high) {
+        const double v = of.sigma * left, curved = steady(look(of.bag, v).moments.variance);
+        double width = std::min(curved, from_pole);
+        if (curved > from_pole) width = std::min(curved, std::max(from_pole, away * nearest(of.bag, v)));
+        width = std::max(std::min(width / of.sigma, deviations), 1e-14 * std::abs(left));
+        width = std::min(width, high - left);
+        left_.push_back(left);
+        width_.push_back(width);
+        left = std::max(left + width, std::nextafter(left, high));
     }
-    kernels_.exp(a_, shifts_);
-    kernels_.exp(b_, shifts_);
-    // Each factor is e^-reach or more, and a product of half a stretch above 1e-270.
-    const double stretch = std::min(1200.0 / std::max(reach, 1e-9), 1e9);
-    if (reach <= far) kernels_.shift_logs(bag.p, bag.q, bag.size, a_, b_, shifts_, static_cast<int64_t>(stretch), terms_);
+}
+
+// The log of the integral, and in terms_ what each node adds to it, but for a factor.
+double ShiftSolver::integrate(const Case& of) {
+    const Bag& bag = of.bag;
+    const auto panels = static_cast<int64_t>(left_.size());
+    nodes_ = order * panels;
+    double* room = room_.reserve(6 * nodes_);
+    zeta_ = room, a_ = room + nodes_, b_ = a_ + nodes_, e_ = b_ + nodes_, terms_ = e_ + nodes_, leaning_ = terms_ + nodes_;
+    for (int64_t k = 0; k < nodes_; ++k) {
+        zeta_[k] = left_[k / order] + width_[k / order] * (0.5 + abscissa(k % order) / 2);
+        a_[k] = std::min(0.0, -of.sigma * zeta_[k]);
+        b_[k] = std::min(0.0, of.sigma * zeta_[k]);
+    }
+    kernels_.exp(a_, nodes_);
+    kernels_.exp(b_, nodes_);
+    // The likelier label of each instance, and the other: K(v) less v for each y > 0 is sum log(larger + smaller e^{+-v}), and
+    // what is nearly sure gives a factor of nearly 1.
+    double* large = parts_.reserve(2 * bag.size);
+    double* small = large + bag.size;
+    const auto ones = static_cast<int64_t>(of.likely);
+    for (int64_t i = 0, one = 0, none = ones; i < bag.size; ++i) {
+        const bool positive = bag.z[i] > 0.0;
+        const int64_t to = positive ? one++ : none++;
+        large[to] = positive ? bag.p[i] : bag.q[i];
+        small[to] = positive ? bag.q[i] : bag.p[i];
+    }
+    const double slope = of.sigma * (of.count - of.likely) - of.centre;
     double top = -std::numeric_limits<double>::infinity();
-    for (int64_t k = 0; k <= steps; ++k) {
-        const double u = sigma * z_[k], above = std::max(u, 0.0) * static_cast<double>(bag.size);
-        terms_[k] = reach > far ? at(bag, count, sigma, z_[k]).g : u * count - above - terms_[k] - z_[k] * z_[k] / 2;
-        top = std::max(top, terms_[k]);
+    for (int64_t j = 0; j < panels; ++j) {
+        const int64_t k = j * order;
+        const double reach = of.sigma * std::max(std::abs(left_[j]), std::abs(left_[j] + width_[j]));
+        if (reach <= far) {
+            double more[order];
+            // A factor is between 1/2 and 1 + e^reach, and a product of half a stretch between 1e-270 and 1e270.
+            const auto stretch = static_cast<int64_t>(1200.0 / (reach + 0.7));
+            for (int64_t l = 0; l < order; ++l) e_[k + l] = a_[k + l] / b_[k + l];  // e^-v
+            kernels_.shift_logs(large, small, ones, e_ + k, order, stretch, terms_ + k);
+            for (int64_t l = 0; l < order; ++l) e_[k + l] = b_[k + l] / a_[k + l];
+            kernels_.shift_logs(large + ones, small + ones, bag.size - ones, e_ + k, order, stretch, more);
+            for (int64_t l = 0; l < order; ++l) {
+                const double zeta = zeta_[k + l];
+                terms_[k + l] = zeta * slope - zeta * zeta / 2 - (terms_[k + l] + more[l]);
+            }
+        } else {
+            for (int64_t l = 0; l < order; ++l) terms_[k + l] = at(of, zeta_[k + l]).g;
+        }
+        for (int64_t l = 0; l < order; ++l) top = std::max(top, terms_[k + l]);
     }
-    for (int64_t k = 0; k <= steps; ++k) terms_[k] -= top;
-    for (int64_t k = steps + 1; k < shifts_; ++k) terms_[k] = -1e4;  // fillers weigh nothing
-    kernels_.exp(terms_, shifts_);
+    for (int64_t k = 0; k < nodes_; ++k) terms_[k] -= top;
+    kernels_.exp(terms_, nodes_);
     double total = 0.0;
-    for (int64_t k = 0; k <= steps; ++k) total += terms_[k];
-    return top + std::log(total * step) - log_sqrt_2pi;
+    for (int64_t k = 0; k < nodes_; ++k) total += terms_[k] *= width_[k / order] * weight(k % order) / 2;
+    return top + std::log(total) - of.centre * of.centre / 2 - log_sqrt_2pi;
+}
+
+// d/dy_i = p_i - E[sigmoid(y_i + v)] and d/d sigma = E[zeta (s - E[S | u])], under the weights of the nodes.
+void ShiftSolver::slopes(int64_t j, const Case& of) {
+    const Bag& bag = of.bag;
+    double total = 0.0, lean = 0.0, leaning = 0.0;
+    for (int64_t k = 0; k < nodes_; ++k) total += terms_[k];
+    for (int64_t k = 0; k < nodes_; ++k) {
+        terms_[k] /= total;
+        leaning_[k] = terms_[k] * zeta_[k];
+        lean += leaning_[k];
+    }
+    const auto is_near = [&](int64_t k) { return of.sigma * std::abs(zeta_[k]) <= far; };
+    int64_t begin = 0, end = nodes_;  // of the near ones, which lie side by side
+    while (begin < nodes_ && !is_near(begin)) ++begin;
+    while (end > begin && !is_near(end - 1)) --end;
+    double* means = means_.reserve(bag.size);
+    leaning = kernels_.shift_means(bag.p, bag.q, bag.size, a_ + begin, b_ + begin, terms_ + begin, leaning_ + begin,
+                                   end - begin, means);
+    for (int64_t k = 0; k < nodes_; ++k) {
+        if (k == begin) k = end;
+        if (k >= nodes_) break;
+        const Tilted view = look(bag, of.sigma * zeta_[k]);
+        leaning += leaning_[k] * view.moments.mean;
+        for (int64_t i = 0; i < bag.size; ++i) means[i] += terms_[k] * view.p[i];
+    }
+    call_.by_sigma[first_ + j] = of.count * lean - leaning;
+    double* out = call_.slope + call_.input.start(first_);
+    for (int64_t i = 0; i < bag.size; ++i) out[bags_.source(bags_.start(j) + i)] = bag.p[i] - means[i];
 }
 
 }  // namespace kofn

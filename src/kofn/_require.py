@@ -28,6 +28,28 @@ def tensor(name: str, value: object) -> Tensor:
     return value
 
 
+def dense_tensor(name: str, value: object) -> Tensor:
+    """Require a tensor whose numbers lie in memory as its shape says: no nested one, no subclass that wraps others."""
+    given = tensor(name, value)
+    if given.is_nested:
+        raise TypeError(
+            f"`{name}` must be a plain torch.Tensor; got a nested one. Bags of different sizes come one after "
+            f"the other: {name}.values() with offsets={name}.offsets()."
+        )
+    if type(given) is not Tensor and not torch.compiler.is_compiling() and _wraps(given):
+        raise TypeError(
+            f"`{name}` must be a plain torch.Tensor; got {type(given).__name__}, which stands for others. Take "
+            f"the tensor out of it, as DTensor.full_tensor() does."
+        )
+    return given
+
+
+def _wraps(value: Tensor) -> bool:
+    """Whether a subclass has no memory of its own, unless torch puts it in a tensor's place while it makes a graph."""
+    plain = type(value).__torch_dispatch__ is Tensor.__torch_dispatch__
+    return not plain and not type(value).__module__.startswith(("torch._subclasses", "torch._functorch"))
+
+
 def numbers(name: str, value: Any) -> Tensor:
     """Require numbers: a tensor, or an array or a list as a tensor, which shares its memory where that is possible."""
     if isinstance(value, Tensor):
@@ -85,6 +107,10 @@ def level(name: str, value: float) -> None:
 
 
 LARGEST_INT = 2**31 - 1  # that C++ below LightGBM and torch takes everywhere
+
+
+#: The largest standard deviation of the shift of bags: beyond, a bag is all or nothing for whatever logits a model has.
+LARGEST_BAG_EFFECT = 1e6
 
 
 def number(name: str, value: object, *, low: float, high: float = float("inf")) -> None:

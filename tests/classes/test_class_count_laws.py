@@ -225,3 +225,27 @@ def test_errors_name_the_argument_and_the_cure() -> None:
     for logits, counts, where, kind, words in wrong:
         with pytest.raises(kind, match=words):
             kofn.log_class_count_prob(logits, counts, **where)
+
+
+def test_differences_of_large_logits_come_first() -> None:
+    """Beside a logit of 1e15 posteriors were wrong in their second digit, in both engines, and in torch above 1."""
+    x = torch.randn(7, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    counts = torch.tensor([3, 2, 2])
+    cut = torch.tensor([[1.0, 0.5, -1.0], [0.0, 2.0, 0.0]], dtype=torch.float64)
+    cut = torch.cat([x, torch.cat([cut[:, :2], torch.full((2, 1), -1e300, dtype=torch.float64)], 1)])
+    absent = torch.where(cut == -1e300, -torch.inf, cut)
+    more = torch.tensor([4, 3, 2])
+    for found, truth in zip(answers(cut, more), answers(absent, more), strict=True):
+        torch.testing.assert_close(found, truth, rtol=1e-13, atol=1e-13)
+    large = x + 2.0**40  # which keeps twelve bits of a difference
+    kept = large - 2.0**40
+    for found, truth in zip(answers(large, counts), answers(kept, counts), strict=True):
+        torch.testing.assert_close(found, truth, rtol=1e-13, atol=1e-13)
+    ties = torch.tensor([[1e6, 0.0, -1e6], [1e6, 1.0, -1e6], [1e6, 0.0, -1e6]], dtype=torch.float64)
+    _, _, tied = answers(ties, torch.tensor([2, 1, 0]))
+    expected = torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64).softmax(0)
+    torch.testing.assert_close(tied[:, 1], expected, rtol=0, atol=1e-9)
+    with pytest.raises(ValueError, match=r"`logits` must not differ so much.*-1e\+07"):
+        kofn.log_class_count_prob(ties * 1e9, torch.tensor([1, 1, 1]))
+    with pytest.raises(ValueError, match="`logits` must not differ so much"):
+        kofn.class_count_posteriors(ties * 1e9, torch.tensor([1, 1, 1]))

@@ -111,3 +111,16 @@ def test_a_bag_beyond_the_budget_is_refused() -> None:
     with pytest.raises(ValueError, match="MarginalClassCounts"):
         kofn.log_class_count_prob(logits, counts)
     assert kofn.count_loss(logits, kofn.MarginalClassCounts(counts)).isfinite()
+
+
+def test_a_table_that_no_memory_holds_is_an_error_whatever_the_budget() -> None:
+    """Its 11^19 states are no int64: native wrote past its memory, torch past a row."""
+    logits = torch.zeros(200, 20)
+    counts = torch.full((20,), 10)
+    with pytest.raises(MemoryError):
+        kofn.log_class_count_prob(logits, counts, budget=1e24)
+    with pytest.raises(MemoryError):
+        kofn.class_count_posteriors(logits, counts, budget=1e24)
+    with pytest.raises(ValueError, match="MarginalClassCounts") as refused:
+        kofn.log_class_count_prob(logits, counts)
+    assert "raise `budget`" not in str(refused.value)  # no budget is large enough

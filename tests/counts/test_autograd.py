@@ -180,3 +180,69 @@ def test_a_retained_graph_gives_a_gradient_of_its_own_each_time(reduction: Any) 
     for times in (1, 2, 3):
         loss.backward(ones, retain_graph=True)
         torch.testing.assert_close(x.grad, times * kept)
+
+
+MANY_GRADIENTS: dict[str, Callable[[Tensor], Tensor]] = FUNCTIONS | {
+    "loss": lambda x: kofn.count_loss(x, kofn.Exactly(COUNTS.clamp(max=5))),
+    "ragged loss": lambda x: kofn.count_loss(
+        x.flatten(), kofn.Exactly(COUNTS.clamp(max=5)), offsets=torch.arange(6) * x.shape[-1]
+    ),
+    "bag effect": lambda x: kofn.CountDistribution(x, bag_effect=0.5).log_prob(COUNTS.clamp(max=5)),
+    "bag effect, all": lambda x: kofn.CountDistribution(x, bag_effect=0.5).log_probs(),
+}
+
+
+@pytest.mark.parametrize("name", MANY_GRADIENTS)
+def test_many_gradients_at_once(name: str) -> None:
+    """`jacobian(vectorize=True)` and `grad(is_grads_batched=True)` failed on the C++ core, and in tables on torch."""
+    x = torch.randn(5, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+    def f(x: Tensor) -> Tensor:
+        value = MANY_GRADIENTS[name](x)
+        return value.masked_fill(value == -torch.inf, 0.0)
+
+    jacobian: Any = torch.autograd.functional.jacobian
+    expected = jacobian(f, x)
+    torch.testing.assert_close(jacobian(f, x, vectorize=True), expected, rtol=1e-9, atol=1e-9)
+    y = x.clone().requires_grad_()
+    value = f(y)
+    each = torch.eye(value.numel(), dtype=torch.float64).reshape(value.numel(), *value.shape)
+    (found,) = torch.autograd.grad(value, y, each, is_grads_batched=True)
+    torch.testing.assert_close(found.reshape(expected.shape), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_bag_effect_says_that_it_knows_no_vmap() -> None:
+    def f(x: Tensor) -> Tensor:
+        return kofn.CountDistribution(x, bag_effect=0.5).log_prob(1)
+
+    for function in (f, torch.func.grad(f)):
+        with pytest.raises(NotImplementedError, match=r"`bag_effect` must be None inside torch\.func\.vmap"):
+            vmap(function)(torch.zeros(3, 4))
+
+
+class Wrapper(Tensor):
+    """A subclass without memory of its own."""
+
+    @staticmethod
+    def __new__(cls, inside: Tensor) -> Wrapper:
+        return torch.Tensor._make_wrapper_subclass(cls, inside.shape, dtype=inside.dtype)
+
+    def __torch_dispatch__(self, *_: Any) -> Any:
+        raise AssertionError
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_tensors_that_have_no_numbers_of_their_own_are_refused() -> None:
+    """The C++ core was given the address 0."""
+    nested = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)], layout=torch.jagged)
+    for logits, words in ((nested, "got a nested one"), (Wrapper(torch.zeros(2, 3)), "got Wrapper")):
+        with pytest.raises(TypeError, match=f"`logits` must be a plain torch.Tensor; {words}"):
+            kofn.log_count_prob(logits, 1)
+        with pytest.raises(TypeError, match=f"`logits` must be a plain torch.Tensor; {words}"):
+            kofn.log_class_count_prob(logits, torch.tensor([1, 1, 1]))
+    assert kofn.log_count_prob(torch.nn.Parameter(torch.zeros(2)), 1).exp().item() == pytest.approx(0.5)
+
+
+def test_samples_with_a_bag_effect_are_on_the_device_of_the_logits() -> None:
+    logits = torch.zeros(3, 4, device="meta")
+    assert kofn.CountDistribution(logits, bag_effect=0.5).sample((2,)).device.type == "meta"

@@ -229,3 +229,48 @@ def test_inputs_are_left_alone() -> None:
     kofn.log_count_distribution(logits, mask=mask)
     assert torch.equal(logits, before[0])
     assert torch.equal(mask, before[1])
+
+
+LARGE_BAGS = [  # logits, count, log P(S = count), posteriors, by exact fractions
+    ([1e40, 1e40, -1e40], 1, -1e40, [0.5, 0.5, 0.0]),
+    ([1e300, 1e300, -1e300], 0, -2e300, [0.0, 0.0, 0.0]),
+    ([1e150, -1e150, -1e150, 0.0], 3, -1e150, [1.0, 0.5, 0.5, 1.0]),
+    ([2e200, 1e200, -1e200, -3e200], 3, -1e200, [1.0, 1.0, 1.0, 0.0]),
+    ([-1e9, -1e9, -1e9], 1, -1e9 + math.log(3), [1 / 3, 1 / 3, 1 / 3]),
+    ([1.5, 0.5, -1e15], 2, -math.log1p(math.exp(-1.5)) - math.log1p(math.exp(-0.5)), [1.0, 1.0, 0.0]),
+    ([0.0, 0.0, 1e300, -1e300], 2, -math.log(2), [0.5, 0.5, 1.0, 0.0]),
+]
+
+
+@pytest.mark.parametrize(("logits", "count", "expected", "posteriors"), LARGE_BAGS)
+def test_finite_logits_of_any_size(
+    logits: list[float], count: int, expected: float, posteriors: list[float] | None
+) -> None:
+    """Sums of them lose what their differences say: beyond 1e17 native gave -inf, and torch lost digits at 1e9."""
+    x = torch.tensor(logits, dtype=torch.float64, requires_grad=True)
+    whole, other = kofn.log_count_distribution(x), torch.zeros(2, dtype=torch.float64)
+    ragged = kofn.log_count_prob(
+        torch.cat([other, x]), torch.tensor([1, count]), offsets=torch.tensor([0, 2, 2 + len(x)])
+    )[1]
+    for value in (kofn.log_count_prob(x, count), kofn.log_count_between(x, count, count), whole[count], ragged):
+        assert value.item() == pytest.approx(expected, rel=1e-13)
+        if posteriors is not None:
+            (slope,) = torch.autograd.grad(value, x, retain_graph=True)
+            truth = torch.tensor(posteriors, dtype=torch.float64)
+            torch.testing.assert_close(kofn.count_posteriors(x, count).detach(), truth, rtol=0, atol=1e-12)
+            torch.testing.assert_close(slope, truth - x.detach().sigmoid(), rtol=0, atol=1e-12)
+    value, slope = kofn.CountDistribution(x.detach()).log_prob_and_slope(count)
+    assert value.item() == pytest.approx(expected, rel=1e-13)
+    if posteriors is not None:
+        torch.testing.assert_close(slope, truth - x.detach().sigmoid(), rtol=0, atol=1e-12)
+
+
+def test_fillers_of_the_smallest_float_are_absent_instances() -> None:
+    x = torch.randn(3, 40, generator=torch.Generator().manual_seed(0))
+    mask = torch.arange(40) < torch.tensor([[40], [17], [1]])
+    filled = x.masked_fill(~mask, torch.finfo(torch.float32).min)
+    counts = torch.tensor([11, 3, 1])
+    torch.testing.assert_close(kofn.log_count_prob(filled, counts), kofn.log_count_prob(x, counts, mask=mask))
+    table, expected = kofn.log_count_distribution(filled), kofn.log_count_distribution(x, mask=mask)
+    possible = expected > -torch.inf
+    torch.testing.assert_close(table[possible], expected[possible])

@@ -92,6 +92,7 @@ WRONG = "must hold a LLPClassifier as this kofn writes it; .*Written by kofn"
         ({"learner.state": None}, WRONG),
         ({"columns": 3}, WRONG),
         ({"extra": [1]}, "its extra is a list"),
+        ({"bag_effect": [1e8, None]}, "`bag_effect` must be from 0 to 1e.06; got 100000000.0"),
     ],
     ids=lambda value: str(value)[:60],
 )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from typing import Any
 
 import mpmath
+import numpy as np
 import pytest
 import torch
 from oracles import mpmath_law
@@ -350,3 +352,54 @@ def test_a_target_of_ones_own_is_three_lines() -> None:
     torch.testing.assert_close(kofn.count_loss(flat, NotAll(), offsets=offsets), -both.log().mean())
     mask = torch.tensor([True, True, False, False, False])
     torch.testing.assert_close(kofn.count_loss(X, NotAll(), mask=mask).neg().exp(), both[1])
+
+
+IMPOSSIBLE: list[tuple[targets.Statement[Any], str]] = [
+    (kofn.Exactly(torch.tensor([1, 5])), "`counts` must lie between 0 and the bag's size; bag 1"),
+    (kofn.AtLeast(torch.tensor([1, 5])), "`low` and `high` must allow .*; bag 1 has 3 instances"),
+    (kofn.AtMost(torch.tensor([1, -1])), "`low` and `high` must allow .*; bag 1"),
+    (kofn.Between(torch.tensor([0, 2]), torch.tensor([1, 1])), "`low` and `high` must allow .*from 2 to 1"),
+    (kofn.OneOf(torch.tensor([[1, 2], [4, -1]])), "`allowed` must have a count .*; bag 1 has 3 instances"),
+]
+
+
+@pytest.mark.parametrize(("target", "words"), IMPOSSIBLE)
+def test_a_label_that_no_bag_can_have_is_an_error_unless_its_weight_is_0(
+    target: targets.Statement[Any], words: str
+) -> None:
+    """Exactly raised, also for a bag of weight 0; the others had an infinite loss."""
+    x = torch.zeros(2, 3, requires_grad=True)
+    choices: list[dict[str, Any]] = [{}, {"reduction": "none"}, {"weight": torch.tensor([0.0, 1.0])}]
+    for options in choices:
+        with pytest.raises(ValueError, match=words):
+            kofn.count_loss(x, target, **options)
+    loss = kofn.count_loss(x, target, weight=torch.tensor([1.0, 0.0]), reduction="sum")
+    (slope,) = torch.autograd.grad(loss, x)
+    assert loss.isfinite()
+    assert bool((slope[1] == 0).all())
+
+
+def test_a_label_that_infinite_logits_make_impossible_has_an_infinite_loss() -> None:
+    x = torch.full((2, 3), -torch.inf)
+    for target in (kofn.Exactly(1), kofn.AtLeast(1), kofn.Between(1, 2), kofn.OneOf([1, 2])):
+        assert kofn.count_loss(x, target, reduction="none").tolist() == [torch.inf, torch.inf]
+
+
+def test_counts_are_lists_and_arrays_too_and_proportions_are_told_where_to_go() -> None:
+    x = torch.zeros(2, 4)
+    expected = kofn.count_loss(x, kofn.Exactly(torch.tensor([1, 2])))
+    lists: list[Any] = [[1, 2], np.array([1, 2])]
+    for counts in lists:
+        assert kofn.count_loss(x, kofn.Exactly(counts)) == expected
+    for shares in ([0.5, 0.25], torch.tensor([0.5, 0.25])):
+        with pytest.raises(TypeError, match="from_proportions") as refused:
+            kofn.losses.llp_loss(x, shares)  # type: ignore[arg-type]  # what is wrong is the point
+        assert ".long()" not in str(refused.value)
+
+
+def test_columns_of_logits_are_not_bags_of_one() -> None:
+    x = torch.zeros(2, 3, 1)
+    for target in (kofn.Exactly(1), kofn.AtLeast(1), kofn.AtMost(0), kofn.Between(0, 1)):
+        with pytest.raises(ValueError, match=r"`logits` must have the instances .* \(2, 3, 1\).*squeeze"):
+            kofn.count_loss(x, target)
+    assert kofn.count_loss(x, kofn.Exactly(torch.ones(2, 3, dtype=torch.int64))).isfinite()

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from kofn.classes import _native_class_engine, _torch_class_engine
+from kofn.classes._large_class_logits import LargeClassLogits, any_large
 from kofn.counts import _native_library, backend
 
 
@@ -36,8 +37,11 @@ def engine_for(logits: Tensor) -> Engine:
 def _engine_for(logits: Tensor) -> Engine:
     # Torch alone has the derivatives of forward mode and of torch.func's transforms.
     transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-    native = not transformed and backend() == "native" and _native_library.takes(logits)
-    return _native_class_engine if native else _torch_class_engine
+    if transformed:
+        return _torch_class_engine
+    native = backend() == "native" and _native_library.takes(logits)
+    engine: Engine = _native_class_engine if native else _torch_class_engine
+    return LargeClassLogits(engine) if any_large(logits) else engine
 
 
 class _OutsideGraph:

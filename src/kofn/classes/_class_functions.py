@@ -42,7 +42,8 @@ def log_class_count_prob(
     Raises:
         TypeError: a tensor of the wrong kind.
         ValueError: shapes that do not fit, both `mask` and `offsets`, offsets that do not run from 0 to m; a bag beyond
-            the budget.
+            the budget; logits beyond 1e5 that make possible counts less likely than e^-10,000,000.
+        MemoryError: a table that no memory holds.
 
     Examples:
         >>> import torch, kofn

@@ -9,7 +9,7 @@ from kofn import _require
 
 def require_class_logits(value: object) -> Tensor:
     """Require floating point logits with a dimension for the instances and one for the classes."""
-    logits = _require.tensor("logits", value)
+    logits = _require.dense_tensor("logits", value)
     if not logits.is_floating_point():
         raise TypeError(
             f"`logits` must be floating point scores of the classes; got {logits.dtype}. Labels are no logits; "

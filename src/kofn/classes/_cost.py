@@ -11,6 +11,8 @@ from kofn import _require
 
 BUDGET = 10**8
 """The largest bag, in `joint_cells`, whose joint distribution is computed unless `budget` says otherwise."""
+#: States of the largest table, one row of which takes 32 GB (`most_states` of native/src/class_counts.cpp).
+LARGEST_TABLE = 2**32
 #: Of the characteristic function of so many classes, about.
 FREQUENCIES = (1, 1, 40, 400, 6_000, 100_000)
 
@@ -57,8 +59,18 @@ def require_within_budget(counts: Tensor, longest: int, budget: float) -> None:
     cells = joint_cells(counts).flatten()
     if not _require.holds(cells <= budget):
         bag = int((cells > budget).nonzero()[0])
+        raised = ", or raise `budget`" if float(cells[bag]) <= LARGEST_TABLE else ""
         raise ValueError(
             f"the joint distribution of `counts` must not need more than budget={budget:g} cells (states * instances); "
             f"bag {bag} with counts {counts.reshape(-1, counts.shape[-1])[bag].tolist()} needs {float(cells[bag]):.3g}."
-            f" Use kofn.MarginalClassCounts(counts), which is linear in the bag's size, or raise `budget`."
+            f" Use kofn.MarginalClassCounts(counts), which is linear in the bag's size{raised}."
+        )
+
+
+def require_table(counts: Tensor) -> None:
+    """Require counts whose table of states may fit into memory, as the C++ core does."""
+    if not _require.holds(joint_states(counts) <= LARGEST_TABLE):
+        raise MemoryError(
+            "there is no memory for the joint distribution of `counts`. Use kofn.MarginalClassCounts(counts), which is "
+            "linear in the bag's size, or smaller bags."
         )

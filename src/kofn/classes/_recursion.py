@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from kofn.classes._cost import require_table
 from kofn.classes._sorted_bags import NEVER
 
 _SAFE = 1e-200  # a sum of positive terms this large has lost nothing to underflow
@@ -47,6 +48,7 @@ class States(NamedTuple):
     @classmethod
     def of(cls, counts: Tensor) -> States:
         """The states of counts (b, c)."""
+        require_table(counts)
         radix = counts[:, 1:] + 1
         stride = torch.cat([radix.new_ones(len(radix), 1), radix.cumprod(1)], 1)
         number = int(stride[:, -1].max())

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from kofn.classes import _fourier, _recursion
-from kofn.classes._cost import FREQUENCIES, joint_states
+from kofn.classes._cost import FREQUENCIES, LARGEST_TABLE, joint_states
 from kofn.classes._sorted_bags import SortedBags
 
 _WORTH_A_TILT = 1.5  # states to a frequency, beyond which a bag is solved by these
@@ -92,7 +92,7 @@ def _joint(bags: SortedBags) -> tuple[Tensor, Tensor]:
     left = []
     for j, by_frequencies in enumerate(_worth_a_tilt(bags).tolist()):
         kinds = int((bags.counts[j] > 0).sum()) if by_frequencies else 0
-        most = float(joint_states(bags.counts[j])) / 2
+        most = min(float(joint_states(bags.counts[j])), LARGEST_TABLE) / 2
         found = _fourier.posteriors(bags.log_p[j, :, :kinds], bags.counts[j, :kinds], most) if by_frequencies else None
         if found is None:
             left.append(j)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch._C import _functorch
 
 from kofn import _require
 from kofn.counts._layout import Dense, Layout, Ragged
@@ -11,15 +12,31 @@ from kofn.counts._layout import Dense, Layout, Ragged
 
 def require_logits(value: object) -> Tensor:
     """Require floating point log-odds with at least one dimension."""
-    if isinstance(value, Tensor) and value.is_floating_point() and value.dim():
+    if type(value) is Tensor and not value.is_nested and value.is_floating_point() and value.dim():
         return value
-    logits = _require.tensor("logits", value)
+    logits = _require.dense_tensor("logits", value)
     if not logits.is_floating_point():
         raise TypeError(
             f"`logits` must be floating point log-odds; got {logits.dtype}. Labels are no logits; "
             f"scores of another dtype convert with logits.float()."
         )
-    raise ValueError("`logits` must have at least one dimension, the instances; got a scalar. Use logits[None].")
+    if not logits.dim():
+        raise ValueError("`logits` must have at least one dimension, the instances; got a scalar. Use logits[None].")
+    return logits
+
+
+def require_not_mapped(logits: Tensor) -> None:
+    """Require logits outside of `torch.func.vmap`, for what takes as many steps as the values of a bag ask for."""
+    value = logits
+    if torch.compiler.is_compiling():
+        return
+    while _functorch.is_functorch_wrapped_tensor(value):
+        if _functorch.is_batchedtensor(value):
+            raise NotImplementedError(
+                "`bag_effect` must be None inside torch.func.vmap: how many steps its integral takes depends on "
+                "values, which vmap hides. Bags are a dimension of `logits` already: give all of them at once."
+            )
+        value = _functorch.get_unwrapped(value)
 
 
 def lay_out(shape: torch.Size, device: torch.device, mask: object, offsets: object) -> Layout:
@@ -97,14 +114,14 @@ def require_offsets(value: object, length: int) -> Tensor:
 
 
 def require_bag_effect(value: object, layout: Layout) -> Tensor | None:
-    """Require standard deviations of the shift of bags, finite and at least 0: float64 for each bag, None for a 0."""
+    """Require standard deviations of the shift of bags, from 0 to 1e6: float64 for each bag, None for a 0."""
     if not isinstance(value, Tensor) and value == 0:
         return None
     sigma = layout.numbers("bag_effect", value)
-    right = (sigma >= 0) & (sigma < torch.inf)
+    right = (sigma >= 0) & (sigma <= _require.LARGEST_BAG_EFFECT)
     if not _require.holds(right):
         raise ValueError(
-            f"`bag_effect` must be a standard deviation, a finite number of at least 0; got "
+            f"`bag_effect` must be a standard deviation from 0 to {_require.LARGEST_BAG_EFFECT:g}; got "
             f"{float(sigma[~right].flatten()[0]):g}. To learn one, learn its logarithm: bag_effect=log_sigma.exp()."
         )
     return sigma

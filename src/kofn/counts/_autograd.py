@@ -7,10 +7,12 @@ compute and return float64, and are their own rule for `torch.func.vmap`: more b
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import _functorch
 from torch.autograd.function import once_differentiable
 
 from kofn.counts._interval import Interval
@@ -20,6 +22,26 @@ from kofn.counts._undecided import Undecided
 
 class _BagFunction(torch.autograd.Function):
     """A function of independent bags: mapped over a new dimension, it is the same function of more bags."""
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        # `torch.autograd.grad(..., is_grads_batched=True)`, as in `jacobian(..., vectorize=True)`, maps a backward pass
+        # without asking for a rule of `vmap`: what stands there for many tensors is taken apart and put together here.
+        mapped = [isinstance(each, Tensor) and _functorch.is_legacy_batchedtensor(each) for each in args]
+        if not any(mapped):
+            return super().apply(*args)  # type: ignore[no-untyped-call]
+        level = torch._C._vmapmode_increment_nesting() - 1
+        torch._C._vmapmode_decrement_nesting()
+        values = [
+            torch._remove_batch_dim(each, level, 1, 0) if many else each
+            for each, many in zip(args, mapped, strict=True)
+        ]
+        dims = tuple(0 if many else None for many in mapped)
+        info = SimpleNamespace(batch_size=len(values[mapped.index(True)]))
+        out, _ = cls.vmap(info, dims, *values)
+        if isinstance(out, tuple):
+            return tuple(torch._add_batch_dim(value, 0, level) for value in out)
+        return torch._add_batch_dim(out, 0, level)
 
     @classmethod
     def vmap(cls, info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:

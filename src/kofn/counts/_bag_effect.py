@@ -1,15 +1,15 @@
 """The distribution of S when the bags differ by more than their instances explain: a common shift of a bag's logits.
 
 A bag has a shift u ~ N(0, sigma^2) of its own, and given u its labels are independent with logits x_i + u. Because a
-common shift is an exponential tilt,
+common shift is an exponential tilt, P(S = s | c + v) is P(S = s | c) e^{v s} / prod_i (q_i + p_i e^v), with p_i those
+of the logits y_i = x_i + c. So one question to the engine, at whatever c, is enough for all u, and what is left is an
+integral in one dimension,
 
-    P(S = s | u) = e^{u s} P(S = s | u = 0) / M(u),  M(u) = E[e^{u S}] = prod_i (q_i + p_i e^u),
+    log P(S = s) = log P(S = s | c) + log int phi(u / sigma) / sigma e^{v s - K(v)} dv,  u = c + v,
+    K(v) = sum_i log(q_i + p_i e^v).
 
-one question to the engine is enough for all u, and what is left is an integral in one dimension: with K = log M,
-
-    log P(S = s) = log P(S = s | u = 0) + log E_u[e^{u s - K(u)}].
-
-Given S the shift says nothing more of the labels: P(y_i = 1 | S = s) is what it is without a shift.
+With c where the integrand is largest, nothing that is added here is ever large beside the result. Given S the shift
+says nothing more of the labels: P(y_i = 1 | S = s) is what it is without a shift.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
@@ -26,13 +27,14 @@ from torch.nn.functional import logsigmoid
 from kofn.counts._layout import Layout
 from kofn.counts._repeated import without_repetition
 
-# The integrand over z = u / sigma is e^g, g(z) = sigma z s - K(sigma z) - z^2 / 2, log-concave with g'' <= -1. It is
-# summed by the trapezoid rule, which converges exponentially for an analytic integrand, over all z at which it is
-# above e^-DROP of its largest value. Halving the step squares the error. So the sum over every other node is compared
-# with that over all, and nodes are doubled until both agree to TOLERANCE: the error of the sum over all is about
-# its square, and below 1e-9.
-_DROP, _TOLERANCE, _FIRST, _MOST, _SEARCHES = 37.0, 1e-6, 32, 4096, 60
+# The integrand over z = u / sigma, written with zeta = z - c / sigma, is log-concave: g'' <= -1. It is integrated where
+# it is above e^-DROP of its largest value, by Gauss' rule of ORDER nodes on panels, each as wide as the rule allows for
+# an error below 1e-11 of the whole (`_panels`). A wide plateau is a panel or a few: the cost hardly grows with sigma.
+_DROP, _SEARCHES, _ORDER = 37.0, 100, 16
 _WIDEST = math.sqrt(2 * _DROP)  # from the mode to where the integrand is e^-DROP of it, at most, because g'' <= -1
+_DEVIATIONS = 6.0  # standard deviations of a normal density in a panel
+_FROM_POLE, _AWAY = 4.0, 0.6  # in a panel of u at the logistic functions' own scale; of the distance, far from them all
+_EVEN = np.polynomial.legendre.leggauss(_ORDER)
 _ENTRIES = 1 << 21  # instances times nodes that are worked on at a time
 _COUNTS = 1 << 12  # counts of a table that are
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
@@ -41,58 +43,87 @@ _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 def moments(x: Tensor, layout: Layout, sigma: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance of S: E[E(S | u)], and E[var(S | u)] + var(E(S | u)), of logits in float64."""
     x, layout = without_repetition(x, layout)
-    # sigmoid(x + sigma z) has its poles at a distance of pi / sigma: the step shrinks with sigma.
-    finest = max(1.0, float(sigma.detach().max())) if sigma.numel() else 1.0
-    steps = torch.linspace(-_WIDEST, _WIDEST, math.ceil(48 * finest), dtype=x.dtype, device=x.device)
-    z = steps.reshape(-1, *(1 for _ in layout.shape))
-    weight = (-z.square() / 2).exp()
-    weight = weight / weight.sum()
-    first = second = torch.zeros(layout.shape, dtype=x.dtype, device=x.device)
-    for node, share in zip(z, weight, strict=True):
+    with torch.no_grad():
+        end = torch.full(layout.shape, _WIDEST, dtype=x.dtype, device=x.device)
+        z, weight = _nodes(*_panels(x.detach(), layout, sigma.detach(), -end, end, densities=False))
+        weight = (weight - z.square() / 2).softmax(0)
+    mean = first = torch.zeros(layout.shape, dtype=x.dtype, device=x.device)
+    second = first
+    parts = list(zip(_parts(z, x), _parts(weight, x), strict=True))
+    given = []
+    for node, share in parts:
         p = torch.sigmoid(x + layout.spread(sigma * node))
-        mean = layout.sum(p)
-        first = first + share * mean
-        second = second + share * (layout.sum(p * (1 - p)) + mean.square())
-    return first, second - first.square()
+        given.append(layout.sum(p))
+        mean = mean + (share * given[-1]).sum(0)
+        second = second + (share * layout.sum(p * (1 - p))).sum(0)
+    for (_, share), each in zip(parts, given, strict=True):
+        second = second + (share * (each - mean).square()).sum(0)
+    return mean, second
 
 
-def log_shift(x: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> Tensor:
-    """log E_u[e^{u s - K(u)}] of one count of each bag: of `layout.shape`, for logits in float64."""
-    return _terms_of_count(x, layout, counts, sigma)[1].logsumexp(0).masked_fill(sigma == 0, 0.0)
+def mode(x: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> Tensor:
+    """The z = u / sigma at which P(S = count | u) times the density of u is largest, about, of each bag; no gradient.
 
-
-def log_shift_slopes(x: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """`log_shift` and its gradients by the logits and by sigma, without a graph."""
-    # With the terms of the sum as weights, d/dx_i = p_i - E[sigmoid(x_i + u)] and d/d sigma = E[z (s - E[S | u])].
+    Newton's method, by halves where it would leave the interval that holds it; also where a step is not half as long as
+    the one before: else two steps may follow each other in a circle.
+    """
     with torch.no_grad():
-        z, terms = _terms_of_count(x, layout, counts, sigma)
+        x, counts, sigma = x.detach(), _possible(counts, layout), sigma.detach()
+        # g' = sigma (s - E[S | u]) - z, and E[S | u] lies between 0 and n.
+        low, high = sigma * (counts - layout.sizes), sigma * counts
+        z, moved = torch.zeros_like(low), high - low
+        for _ in range(_SEARCHES):
+            p = torch.sigmoid(x + layout.spread(sigma * z))
+            slope = sigma * (counts - layout.sum(p)) - z
+            curvature = 1 + sigma.square() * layout.sum(p * (1 - p))
+            # A tenth of the width of the integrand is near enough: all that is wanted is how high it is.
+            away = slope.square() > 0.01 * curvature
+            if not bool(away.any()):
+                break
+            low, high = torch.where(slope > 0, z, low), torch.where(slope > 0, high, z)
+            newton = z + slope / curvature
+            trusted = (newton > low) & (newton < high) & (2 * (newton - z).abs() < moved)
+            step = torch.where(trusted, newton, (low + high) / 2)
+            moved, z = (step - z).abs(), torch.where(away, step, z)
+        return z.nan_to_num(0.0)  # a NaN comes out through the logits
+
+
+def log_shift(y: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, centre: Tensor) -> Tensor:
+    """log of the integral for one count of each bag, from logits y = x + sigma centre in float64: of `layout.shape`."""
+    return _terms(y, layout, counts, sigma, centre)[1].logsumexp(0).masked_fill(sigma == 0, 0.0)
+
+
+def log_shift_slopes(
+    y: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, centre: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`log_shift` and its gradients by the logits y and by sigma, without a graph."""
+    # With the terms of the sum as weights, d/dy_i = p_i - E[sigmoid(y_i + v)], d/d sigma = E[zeta (s - E[S | u])].
+    with torch.no_grad():
+        zeta, terms = _terms(y, layout, counts, sigma, centre)
         weight = terms.softmax(0).masked_fill(sigma == 0, 0.0)
-        by_x, by_sigma = torch.sigmoid(x) * layout.spread(weight.sum(0)), torch.zeros_like(sigma)
-        for node, share in zip(_parts(z, layout, x), _parts(weight, layout, x), strict=True):
-            p = torch.sigmoid(x + layout.spread(sigma * node))
-            by_x = by_x - (layout.spread(share) * p).sum(0)
+        by_y, by_sigma = torch.sigmoid(y) * layout.spread(weight.sum(0)), torch.zeros_like(sigma)
+        for node, share in zip(_parts(zeta, y), _parts(weight, y), strict=True):
+            p = torch.sigmoid(y + layout.spread(sigma * node))
+            by_y = by_y - (layout.spread(share) * p).sum(0)
             by_sigma = by_sigma + (share * node * (counts - layout.sum(p))).sum(0)
-        return terms.logsumexp(0).masked_fill(sigma == 0, 0.0), by_x, by_sigma
+        return terms.logsumexp(0).masked_fill(sigma == 0, 0.0), by_y, by_sigma
 
 
-def _terms_of_count(x: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> tuple[Tensor, Tensor]:
+def _terms(y: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, centre: Tensor) -> tuple[Tensor, Tensor]:
     """The nodes of the integral of one count, and the logarithms of the terms of its sum."""
-    wanted = torch.minimum(counts.clamp(min=0), layout.sizes).double()
+    wanted = _possible(counts, layout)
     with torch.no_grad():
-        low, high = _range(x.detach(), layout, sigma.detach(), wanted, wanted)
-
-    def integrand(z: Tensor) -> Tensor:
-        u = sigma * z
-        return u * wanted - cumulants(x, layout, u)
-
-    return _terms(integrand, low, high)
+        still = y.detach(), layout, sigma.detach()
+        low, high = (_end(still[0], layout, wanted, still[2], centre, side) for side in (-1.0, 1.0))
+        zeta, weight = _nodes(*_panels(*still, low, high))
+    return zeta, _g(y, layout, wanted, sigma, centre, zeta) + weight - centre.square() / 2 - _LOG_SQRT_2PI
 
 
 def log_shifts(x: Tensor, layout: Layout, sigma: Tensor) -> Tensor:
-    """log E_u[e^{u s - K(u)}] of every count: laid out as `CountDistribution.log_probs` is.
+    """log of the integral for every count, with c = 0: laid out as `CountDistribution.log_probs` is.
 
-    The counts of a bag share its nodes, and K is computed once for each of these. A large bag has thousands of nodes,
-    but each count takes dozens of them, those near its mode. Some counts are worked on at a time.
+    The counts of a bag share its nodes, and K is computed once for each of these. How wide a panel may be, g'' decides,
+    which is that of all counts. Each count takes the nodes near its mode. Some counts are worked on at a time.
     """
     every = layout.of_counts()
     place = every.place()
@@ -105,63 +136,64 @@ def log_shifts(x: Tensor, layout: Layout, sigma: Tensor) -> Tensor:
     sizes = layout.sizes.double()
     counts = torch.minimum(place.double(), sizes.flatten()[owner])  # a count past the size of its bag is impossible
     with torch.no_grad():
-        low, high = _range(x.detach(), layout, sigma.detach(), torch.zeros_like(sizes), sizes)
-        nodes, most = _first_nodes(low, high, sigma.detach(), sizes), 3 * _FIRST
-    while True:
-        z, weight = _nodes(low, high, nodes)
+        still, ends = sigma.detach(), []
+        for wanted, side in ((torch.zeros_like(sizes), -1.0), (sizes, 1.0)):
+            top = mode(x, layout, wanted, still)
+            ends.append(top + _end(x.detach() + layout.spread(still * top), layout, wanted, still, top, side))
+        left, width = _panels(x.detach(), layout, still, *ends)
+        edges = torch.cat([left, ends[1].unsqueeze(0)])
+        z, weight = _nodes(left, width)
+
+    def line(z: Tensor) -> list[Tensor]:
+        """u and m at z, and what u (s - m) is added to for a count s, with m ones likeliest: (bags, nodes) of each."""
         u = sigma * z
-        slopes, heights = (each.reshape(nodes + 1, -1).T.contiguous() for each in (u, weight - cumulants(x, layout, u)))
-        sums = []
-        for bags, some in zip(owner.split(_COUNTS), counts.split(_COUNTS), strict=True):
-            value, enough = _sum(_near_mode(slopes, heights, bags, some, most))
-            if nodes < _MOST and not enough:
-                break
-            sums.append(value)
-        else:
-            return torch.cat(sums).reshape(shape).masked_fill(every.spread(sigma == 0), 0.0)
-        nodes, most = 2 * nodes, 2 * most
-
-
-def _first_nodes(low: Tensor, high: Tensor, sigma: Tensor, sizes: Tensor) -> int:
-    """How many nodes to begin with: as many as the narrowest integrand takes.
-
-    It is about a normal density of variance 1 / (1 + sigma^2 var S), and var S <= n / 4. The sums over all nodes and
-    over every other one agree to TOLERANCE where a step is at most half of its standard deviation.
-    """
-    steps = (high - low) * (1 + sigma.square() * sizes / 4).sqrt() / 0.5
-    wanted = float(steps.max()) / _FIRST if steps.numel() else 1.0
-    return min(_MOST, _FIRST * 2 ** max(0, math.ceil(math.log2(wanted)))) if math.isfinite(wanted) else _FIRST
-
-
-def _near_mode(slopes: Tensor, heights: Tensor, owner: Tensor, counts: Tensor, most: int) -> Tensor:
-    """Logarithms of the terms of some counts, those above e^-DROP of the largest: (nodes of a count, m).
-
-    A count at the edge of its bag, or of a small bag, has a wide integrand: of its nodes every second, fourth, ... is
-    taken, so that they are at most `most` and one more.
-
-    Args:
-        slopes: (bags, nodes) what a count is multiplied by.
-        heights: (bags, nodes) what is then added.
-        owner: (m,) the bag of each count.
-        counts: (m,).
-        most: nodes of a count.
-    """
-    last = slopes.shape[1] - 1
-    first, slope, height = owner * (last + 1), slopes.flatten(), heights.flatten()
-
-    def at(node: Tensor) -> Tensor:
-        return slope[first + node] * counts + height[first + node]
+        rest = -z.square() / 2 - _excess(x, layout, u, shifted=True)
+        ones = torch.cat([_ones(x.detach() + layout.spread(part.detach()), layout) for part in _parts(u, x)])
+        return [part.reshape(len(z), -1).T.contiguous() for part in (u, ones, rest)]
 
     with torch.no_grad():
-        zero = torch.zeros_like(first)
-        mode = _largest(zero, zero + last, lambda node: at(node) >= at(node - 1))  # concave: up to it terms rise
-        least = at(mode) - _DROP
-        left = mode - _largest(zero, mode, lambda steps: at(mode - steps) >= least)
-        right = mode + _largest(zero, last - mode, lambda steps: at(mode + steps) >= least)
-        stride = 2 ** ((right - left).clamp(min=1) / most).log2().ceil().clamp(min=0).long()
-        steps = torch.arange(int(((right - left) // stride).max()) + 1, device=left.device).unsqueeze(1)
-        node = left + stride * steps
-    return at(node.clamp(max=last)).masked_fill(node > last, -torch.inf) + stride.log()
+        u_of_edge, ones_of_edge, height_of_edge = line(edges)
+    slopes, ones, heights = line(z)
+    heights = heights + weight.reshape(len(z), -1).T - _LOG_SQRT_2PI
+    sums = []
+    for bags, some in zip(owner.split(_COUNTS), counts.split(_COUNTS), strict=True):
+        node, there = _near_mode(u_of_edge, ones_of_edge, height_of_edge, bags, some)
+        at = bags * slopes.shape[1] + node
+        terms = slopes.flatten()[at] * (some - ones.flatten()[at]) + heights.flatten()[at]
+        sums.append(terms.masked_fill(~there, -torch.inf).logsumexp(0))
+    return torch.cat(sums).reshape(shape).masked_fill(every.spread(sigma == 0), 0.0)
+
+
+def _near_mode(slopes: Tensor, ones: Tensor, heights: Tensor, owner: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """The nodes of the panels in which the terms of some counts are above e^-DROP of the largest: twice (nodes, m).
+
+    A panel is left out if both its ends are below that, and the end beside the mode is none of these.
+
+    Args:
+        slopes: (bags, edges) what a count less the likeliest one is multiplied by at the edges of the panels.
+        ones: (bags, edges) that likeliest count.
+        heights: (bags, edges) what is then added.
+        owner: (m,) the bag of each count.
+        counts: (m,).
+
+    Returns:
+        The nodes of each count, filled up with its last, and which of them are its own.
+    """
+    last = slopes.shape[1] - 1
+    first, slope, likeliest, height = owner * (last + 1), slopes.flatten(), ones.flatten(), heights.flatten()
+
+    def at(edge: Tensor) -> Tensor:
+        place = first + edge
+        return slope[place] * (counts - likeliest[place]) + height[place]
+
+    zero = torch.zeros_like(first)
+    top = _largest(zero, zero + last, lambda edge: at(edge) >= at(edge - 1))  # concave: up to it terms rise
+    least = at(top) - _DROP
+    left = top - _largest(zero, top, lambda steps: at(top - steps) >= least) - 1
+    right = top + _largest(zero, last - top, lambda steps: at(top + steps) >= least)
+    left, right = left.clamp(min=0) * _ORDER, (right + 1).clamp(max=last) * _ORDER - 1
+    node = left + torch.arange(int((right - left).max()) + 1, device=left.device).unsqueeze(1)
+    return torch.minimum(node, right), node <= right
 
 
 def _largest(low: Tensor, high: Tensor, holds: Callable[[Tensor], Tensor]) -> Tensor:
@@ -173,118 +205,126 @@ def _largest(low: Tensor, high: Tensor, holds: Callable[[Tensor], Tensor]) -> Te
     return low
 
 
-def _terms(log_integrand: Callable[[Tensor], Tensor], low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """Nodes from low to high, and logarithms of what they add to the integral of e^log_integrand times the density."""
-    nodes = _FIRST
-    while True:
-        z, weight = _nodes(low, high, nodes)
-        terms = log_integrand(z) + weight
-        if nodes >= _MOST or _sum(terms.detach())[1]:
-            return z, terms
-        nodes *= 2
+def _possible(counts: Tensor, layout: Layout) -> Tensor:
+    """The nearest counts that a bag of its size can have, float64."""
+    return torch.minimum(counts.clamp(min=0), layout.sizes).double()
 
 
-def _nodes(low: Tensor, high: Tensor, nodes: int) -> tuple[Tensor, Tensor]:
-    """Nodes from low to high, one more than their number says, and logarithms of their weights times the density."""
-    k = torch.arange(nodes + 1, dtype=low.dtype, device=low.device).reshape(-1, *(1 for _ in low.shape))
-    z = low + (high - low) * (k / nodes)
-    return z, -z.square() / 2 - _LOG_SQRT_2PI + ((high - low) / nodes).log()
+def _g(y: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, centre: Tensor, zeta: Tensor) -> Tensor:
+    """The logarithm of the integrand, less its value at zeta = 0, at nodes (..., *bags)."""
+    # v s - K(v) is what an integrand of v would have; the likeliest labels, ones where y > 0, are counted rather than
+    # summed, and set against s and the centre at once: nothing large is subtracted from anything large.
+    slope = sigma * (counts - _ones(y, layout)) - centre
+    return zeta * slope - zeta.square() / 2 - _excess(y, layout, sigma * zeta, shifted=False)
 
 
-def _sum(terms: Tensor) -> tuple[Tensor, bool]:
-    """The logarithm of the sum over nodes, and whether that over every other node is the same."""
-    fine, coarse = terms.logsumexp(0), terms.detach()[::2].logsumexp(0) + math.log(2)
-    return fine, not bool(((fine.detach() - coarse).abs() > _TOLERANCE).any())
-
-
-def _range(x: Tensor, layout: Layout, sigma: Tensor, least: Tensor, most: Tensor) -> tuple[Tensor, Tensor]:
-    """The z outside of which the integrand of no count from `least` to `most` is above e^-DROP of its largest value."""
-    ends = []
-    for counts, side in ((least, -1.0), (most, 1.0)):
-        mode = _mode(x, layout, sigma, counts)
-        height = _g(x, layout, sigma, counts, mode)[0] - _DROP
-        # g is concave: Newton's steps from outside approach the place where it falls below `height` from outside.
-        z = mode + side * _WIDEST
-        for _ in range(_SEARCHES):
-            value, slope = _g(x, layout, sigma, counts, z)
-            outside = value < height - 0.1 * _DROP
-            if not bool(outside.any()):
-                break
-            z = torch.where(outside, z - (value - height) / slope, z)
-        ends.append(z)
-    return ends[0], ends[1]
-
-
-def _g(x: Tensor, layout: Layout, sigma: Tensor, counts: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-    u = sigma * z
-    shifted = layout.sum(torch.sigmoid(x + layout.spread(u)))
-    return u * counts - cumulants(x, layout, u) - z.square() / 2, sigma * (counts - shifted) - z
-
-
-def _mode(x: Tensor, layout: Layout, sigma: Tensor, counts: Tensor) -> Tensor:
-    """Where g is largest, about: Newton's method, by halves where it would leave the interval that holds it.
-
-    Also where a step is not half as long as the one before: else two steps may follow each other in a circle.
-    """
-    # g' = sigma (s - E[S | u]) - z, and E[S | u] lies between 0 and n.
-    low, high = sigma * (counts - layout.sizes), sigma * counts
-    z, moved = torch.zeros_like(low), high - low
+def _end(y: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, centre: Tensor, side: float) -> Tensor:
+    """The zeta on one side at which the integrand has fallen to e^-DROP of its largest value, about."""
+    # g is concave: Newton's steps from outside approach the place from outside.
+    zeta = torch.full_like(sigma, side * _WIDEST)
     for _ in range(_SEARCHES):
-        p = torch.sigmoid(x + layout.spread(sigma * z))
-        slope = sigma * (counts - layout.sum(p)) - z
-        curvature = 1 + sigma.square() * layout.sum(p * (1 - p))
-        # A tenth of the width of the integrand is near enough: all that is wanted is how high it is.
-        away = slope.square() > 0.01 * curvature
-        if not bool(away.any()):
+        value = _g(y, layout, counts, sigma, centre, zeta.unsqueeze(0)).squeeze(0)
+        outside = value < -1.1 * _DROP
+        if not bool(outside.any()):
             break
-        low, high = torch.where(slope > 0, z, low), torch.where(slope > 0, high, z)
-        newton = z + slope / curvature
-        trusted = (newton > low) & (newton < high) & (2 * (newton - z).abs() < moved)
-        step = torch.where(trusted, newton, (low + high) / 2)
-        moved, z = (step - z).abs(), torch.where(away, step, z)
-    return z
+        slope = sigma * (counts - layout.sum(torch.sigmoid(y + layout.spread(sigma * zeta)))) - centre - zeta
+        zeta = torch.where(outside, zeta - (value + _DROP) / slope, zeta)
+    return zeta
 
 
-def cumulants(x: Tensor, layout: Layout, u: Tensor) -> Tensor:
-    """K(u) = sum_i log(q_i + p_i e^u) for shifts (..., *bags) of each bag: of the shape of u."""
+def _panels(
+    y: Tensor, layout: Layout, sigma: Tensor, low: Tensor, high: Tensor, *, densities: bool = True
+) -> tuple[Tensor, Tensor]:
+    """Panels from low to high for bags of logits y: where each begins and how wide it is, twice (panels, *bags).
+
+    A function of u that is a product of powers of sigmoid(+-(y_i + u)) has its singularities at u = -y_i +- i pi. So a
+    panel is as wide as FROM_POLE near a y_i and AWAY times the distance to the nearest far from all; and not wider than
+    DEVIATIONS standard deviations of the normal density.
+
+    With `densities` the logarithm of the function has the second derivative -V(u), V(u) = var(S | u), as e^{v s - K(v)}
+    has for every s. For a density of that curvature a panel is at most DEVIATIONS / sqrt(V) wide for the largest V in
+    it, for which V(u) e^width stands: |d log V / du| <= 1. Bags with fewer panels than others have some of width 0.
+    """
+    at, done = low, []
+    while bool((at < high).any()):
+        u = y + layout.spread(sigma * at)
+        distance = -layout.max(-u.abs())
+        width = torch.maximum(_AWAY * distance, torch.full_like(distance, _FROM_POLE))
+        if densities:
+            p = torch.sigmoid(u)
+            width = torch.minimum(width, _steady(layout.sum(p * (1 - p))))
+        width = torch.minimum(width / sigma, torch.full_like(width, _DEVIATIONS))
+        width = torch.maximum(width, 1e-14 * at.abs())  # else logits of 1e15, with few digits left, would stop it
+        done.append((at, torch.minimum(width, high - at).clamp(min=0.0)))
+        at = torch.maximum(at, torch.minimum(at + width, high))
+    if not done:
+        return low.unsqueeze(0), torch.zeros_like(low).unsqueeze(0)
+    return torch.stack([left for left, _ in done]), torch.stack([width for _, width in done])
+
+
+def _steady(variance: Tensor) -> Tensor:
+    """The w with w^2 V e^w = DEVIATIONS^2; infinite where V underflows, which the distance knows better."""
+    level = 2 * math.log(_DEVIATIONS) - variance.log()
+    # For a = log w it is the root of the convex 2 a + e^a = level. Newton's steps from above stay above.
+    a = torch.minimum(level / 2, level.clamp(min=1.0).log())
+    for _ in range(4):
+        a = a - (2 * a + a.exp() - level) / (2 + a.exp())
+    return a.exp().masked_fill(variance < 1e-250, torch.inf)
+
+
+def _nodes(left: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
+    """Nodes of Gauss' rule on panels (panels, *bags), and logarithms of their weights: (ORDER panels, *bags)."""
+    x, w = (torch.as_tensor(part, device=left.device).reshape(1, -1, *(1 for _ in left.shape[1:])) for part in _EVEN)
+    left, width = left.unsqueeze(1), width.unsqueeze(1)
+    return (left + width * (x / 2 + 0.5)).flatten(0, 1), (width.log() + (w / 2).log()).flatten(0, 1)
+
+
+def _excess(y: Tensor, layout: Layout, v: Tensor, *, shifted: bool) -> Tensor:
+    """K(v) less v for each of the likeliest labels that is a one, those of y or, with `shifted`, of y + v.
+
+    Which is taken is a matter of digits: the other part of v s - K(v), v times a difference of integers, must not be
+    large beside it. Of the shape of v, (nodes, *bags).
+    """
     if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
-        return _cumulants(x, layout, u)  # these have rules for plain operations
-    value: Tensor = _Cumulants.apply(x, u, layout)
+        return _plain_excess(y, layout, v, shifted)  # these have rules for plain operations
+    value: Tensor = _Excess.apply(y, v, layout, shifted)
     return value
 
 
-def _cumulants(x: Tensor, layout: Layout, u: Tensor) -> Tensor:
-    # log(q + p e^u) = softplus(x + u) - softplus(x); u itself for a certain positive, where that would be inf - inf.
-    sure = x == torch.inf
-    x = x.masked_fill(sure, -torch.inf)
-    return layout.sum(logsigmoid(-x) - logsigmoid(-(x + layout.spread(u)))) + u * layout.sum(sure.double())
+def _plain_excess(y: Tensor, layout: Layout, v: Tensor, shifted: bool) -> Tensor:
+    x = y + layout.spread(v)
+    sign = torch.where((x if shifted else y) > 0, 1.0, -1.0)
+    return layout.sum(logsigmoid(sign * y) - logsigmoid(sign * x))
 
 
-class _Cumulants(torch.autograd.Function):
-    """`_cumulants` in linear memory: K'(u) = sum_i sigmoid(x_i + u), dK/dx_i = sigmoid(x_i + u) - sigmoid(x_i)."""
+def _ones(y: Tensor, layout: Layout) -> Tensor:
+    """How many of the likeliest labels are ones."""
+    return layout.sum((y > 0).double())
+
+
+class _Excess(torch.autograd.Function):
+    """`_excess` in linear memory: d/dv = sum_i sigmoid(y_i + v) - ones, d/dy_i = sigmoid(y_i + v) - sigmoid(y_i)."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, u: Tensor, layout: Layout) -> Tensor:
-        ctx.save_for_backward(x, u)
-        ctx.layout = layout
-        parts = [_cumulants(x, layout, part) for part in _parts(u, layout, x)]
-        return torch.cat(parts) if len(parts) > 1 else parts[0]
+    def forward(ctx: Any, y: Tensor, v: Tensor, layout: Layout, shifted: bool) -> Tensor:
+        ctx.save_for_backward(y, v)
+        ctx.known = layout, shifted
+        return torch.cat([_plain_excess(y, layout, part, shifted) for part in _parts(v, y)])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        x, u = ctx.saved_tensors
-        by_x, by_u = torch.zeros_like(x), []
-        p = torch.sigmoid(x)
-        for shift, upstream in zip(_parts(u, ctx.layout, x), _parts(grad, ctx.layout, x), strict=True):
-            shifted = torch.sigmoid(x + ctx.layout.spread(shift))
-            by_x = by_x + (ctx.layout.spread(upstream) * (shifted - p)).reshape(-1, *x.shape).sum(0)
-            by_u.append(upstream * ctx.layout.sum(shifted))
-        return by_x, torch.cat(by_u) if len(by_u) > 1 else by_u[0], None
+        y, v = ctx.saved_tensors
+        layout, shifted = ctx.known
+        by_y, by_v, p = torch.zeros_like(y), [], torch.sigmoid(y)
+        for shift, upstream in zip(_parts(v, y), _parts(grad, y), strict=True):
+            x = y + layout.spread(shift)
+            moved = torch.sigmoid(x)
+            by_y = by_y + (layout.spread(upstream) * (moved - p)).sum(0)
+            by_v.append(upstream * (layout.sum(moved) - _ones(x if shifted else y, layout)))
+        return by_y, torch.cat(by_v), None, None
 
 
-def _parts(per_node: Tensor, layout: Layout, x: Tensor) -> tuple[Tensor, ...]:
-    """Nodes in parts, so that instances times nodes fit into memory; one part where there is a single shift."""
-    if per_node.dim() == len(layout.shape):
-        return (per_node,)
+def _parts(per_node: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    """Nodes (nodes, *bags) in parts, so that instances times nodes fit into memory."""
     parts: tuple[Tensor, ...] = per_node.split(max(1, _ENTRIES // max(1, x.numel())))
     return parts

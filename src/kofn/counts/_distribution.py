@@ -9,12 +9,15 @@ import torch
 from torch import Tensor
 
 from kofn.counts import _search
-from kofn.counts._arguments import lay_out, require_bag_effect, require_logits
+from kofn.counts._arguments import lay_out, require_bag_effect, require_logits, require_not_mapped
 from kofn.counts._at_least_one import log_none_and_any
 from kofn.counts._bag_effect import moments
 from kofn.counts._engines import Engine, engine_for
 from kofn.counts._layout import LARGEST, Layout
 from kofn.counts._shifted_engine import ShiftedEngine
+
+#: One number for each bag as a tensor, an array or a list; or one int for all bags.
+Counts = Tensor | Sequence[int] | int
 
 
 class CountDistribution:
@@ -23,7 +26,8 @@ class CountDistribution:
         S = y_1 + ... + y_n,  y_i ~ Bernoulli(sigmoid(x_i + u)) independent given u,  u ~ N(0, bag_effect^2).
 
     Without a bag effect u is 0. With one, the instances of a bag have u in common, so that counts spread wider: bags
-    differ by more than their instances explain. Probabilities are then integrals over u, computed to about 1e-9.
+    differ by more than their instances explain. Probabilities are then integrals over u, whose logarithms are right to
+    1e-9, relative to max(1, |log p|), in any tail.
 
     Arguments are checked here, once; nothing is computed before it is asked for, and each answer takes the cheapest
     exact route.
@@ -33,7 +37,7 @@ class CountDistribution:
             float64 whatever the dtype. A logit of +inf is a certain positive, -inf a certain negative.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
-        bag_effect: standard deviation of the bags' shift u, at least 0: a number, or a tensor that broadcasts to one
+        bag_effect: standard deviation of the bags' shift u, from 0 to 1e6: a number, or a tensor that broadcasts to one
             number for each bag. None or 0 for independent labels.
 
     Attributes:
@@ -74,6 +78,7 @@ class CountDistribution:
         if mask is not None:  # with an absent instance as a certain negative, what is asked of a count needs no mask
             self._x = self.instance_layout.present(logits, -torch.inf)
         if bag_effect is not None:
+            require_not_mapped(self.logits)
             self.bag_effect = require_bag_effect(bag_effect, self.instance_layout)
 
     def _with(self, logits: Tensor) -> CountDistribution:
@@ -127,11 +132,12 @@ class CountDistribution:
             return moments(x, self.instance_layout, self.bag_effect)[1].to(self._x.dtype)
         return self.instance_layout.sum(torch.sigmoid(x) * torch.sigmoid(-x)).to(self._x.dtype)
 
-    def log_prob(self, counts: Tensor | int) -> Tensor:
+    def log_prob(self, counts: Counts) -> Tensor:
         """log P(S = count) of each bag, in time linear in its size; see `kofn.log_count_prob`.
 
         Args:
-            counts: of any integer dtype, that broadcast to `shape`, or one int for all bags.
+            counts: of any integer dtype, that broadcast to `shape` (a tensor, an array or a list), or one int for all
+                bags.
 
         Returns:
             Of `shape`, in the dtype of the logits; -inf with gradient zero where the count is impossible.
@@ -141,10 +147,10 @@ class CountDistribution:
             >>> kofn.CountDistribution(torch.zeros(4)).log_prob(2).exp()
             tensor(0.3750)
         """
-        wanted = self.instance_layout.whole_numbers("counts", counts)
+        wanted = self._whole_numbers("counts", counts)
         return self._engine.log_interval(self._x, self.instance_layout.offsets, wanted, None)
 
-    def log_prob_between(self, low: Tensor | int | None, high: Tensor | int | None) -> Tensor:
+    def log_prob_between(self, low: Counts | None, high: Counts | None) -> Tensor:
         """log P(low <= S <= high) of each bag, in time linear in its size; see `kofn.log_count_between`.
 
         Args:
@@ -161,6 +167,7 @@ class CountDistribution:
             tensor(0.9375)
         """
         if high is None and isinstance(low, int) and low == 1 and self.bag_effect is None:
+            self._whole_numbers("low", low)
             return self.log_none_and_any()[1]
         first, last = self._bounds(low, high)
         return self._engine.log_interval(self._x, self.instance_layout.offsets, first, last)
@@ -179,7 +186,7 @@ class CountDistribution:
         none, some = log_none_and_any(self._x.double(), self.instance_layout)
         return none.to(self._x.dtype), some.to(self._x.dtype)
 
-    def log_likelihood(self, low: Tensor | int, high: Tensor | int | None = None, *, weight: float = 1.0) -> Tensor:
+    def log_likelihood(self, low: Counts, high: Counts | None = None, *, weight: float = 1.0) -> Tensor:
         """weight * sum over bags of log P(low <= S <= high), or of log P(S = low) without `high`: one node of autograd.
 
         Examples:
@@ -187,11 +194,11 @@ class CountDistribution:
             >>> kofn.CountDistribution(torch.zeros(2, 1)).log_likelihood(torch.tensor([0, 1])).exp()
             tensor(0.2500)
         """
-        first = self.instance_layout.whole_numbers("counts" if high is None else "low", low)
-        last = None if high is None else self.instance_layout.whole_numbers("high", high)
+        first = self._whole_numbers("counts" if high is None else "low", low)
+        last = None if high is None else self._whole_numbers("high", high)
         return self._engine.log_interval(self._x, self.instance_layout.offsets, first, last, weight)
 
-    def log_prob_and_slope(self, counts: Tensor | int) -> tuple[Tensor, Tensor]:
+    def log_prob_and_slope(self, counts: Counts) -> tuple[Tensor, Tensor]:
         """log P(S = count) of each bag and its gradient by the logits, without a graph, for learners that need none.
 
         Examples:
@@ -200,7 +207,7 @@ class CountDistribution:
             >>> value.exp(), slope
             (tensor(0.2500), tensor([-0.2500, -0.2500, -0.2500, -0.2500]))
         """
-        wanted = self.instance_layout.whole_numbers("counts", counts)
+        wanted = self._whole_numbers("counts", counts)
         x = self._x.detach()
         return self._engine.log_interval_slope(x, self.instance_layout.offsets, wanted, None)
 
@@ -218,7 +225,7 @@ class CountDistribution:
         """
         return self._engine.log_probs(self._x, self.instance_layout.offsets)
 
-    def posteriors(self, counts: Tensor | int) -> Tensor:
+    def posteriors(self, counts: Counts) -> Tensor:
         """P(y_i = 1 | S = count), of the shape and dtype of the logits; see `kofn.count_posteriors`.
 
         Examples:
@@ -226,10 +233,10 @@ class CountDistribution:
             >>> kofn.CountDistribution(torch.zeros(4)).posteriors(1)
             tensor([0.2500, 0.2500, 0.2500, 0.2500])
         """
-        wanted = self.instance_layout.whole_numbers("counts", counts)
+        wanted = self._whole_numbers("counts", counts)
         return self._engine.posteriors(self._x, self.instance_layout.offsets, wanted, None)
 
-    def posteriors_between(self, low: Tensor | int | None, high: Tensor | int | None) -> Tensor:
+    def posteriors_between(self, low: Counts | None, high: Counts | None) -> Tensor:
         """P(y_i = 1 | low <= S <= high), of the shape and dtype of the logits; bounds as for `log_prob_between`.
 
         0 where there is no instance; sigmoid(x_i) where the interval is impossible and says nothing.
@@ -242,7 +249,7 @@ class CountDistribution:
         first, last = self._bounds(low, high)
         return self._engine.posteriors(self._x, self.instance_layout.offsets, first, last)
 
-    def cdf(self, counts: Tensor | int) -> Tensor:
+    def cdf(self, counts: Counts) -> Tensor:
         """P(S <= count) of each bag, of `shape`, in the dtype of the logits.
 
         Examples:
@@ -311,9 +318,20 @@ class CountDistribution:
             x = self._x.double().expand(*shape, *self._x.shape)
             if self.bag_effect is not None:
                 u = self.bag_effect.expand(*shape, *self.shape)
-                x = x + self.instance_layout.spread(u * torch.randn(u.shape, generator=generator, dtype=u.dtype))
+                normal = torch.randn(u.shape, generator=generator, dtype=u.dtype, device=u.device)
+                x = x + self.instance_layout.spread(u * normal)
             return self.instance_layout.sum(torch.bernoulli(torch.sigmoid(x), generator=generator)).long()
 
-    def _bounds(self, low: Tensor | int | None, high: Tensor | int | None) -> tuple[Tensor, Tensor]:
+    def _bounds(self, low: Counts | None, high: Counts | None) -> tuple[Tensor, Tensor]:
         whole = self.instance_layout.whole_numbers
-        return whole("low", 0 if low is None else low), whole("high", LARGEST if high is None else high)
+        first = whole("low", 0) if low is None else self._whole_numbers("low", low)
+        return first, whole("high", LARGEST) if high is None else self._whole_numbers("high", high)
+
+    def _whole_numbers(self, name: str, value: object) -> Tensor:
+        if isinstance(value, int) and self.logits.dim() > 2 and self.logits.shape[-1] == 1:
+            raise ValueError(
+                f"`logits` must have the instances of a bag in their last dimension; got shape "
+                f"{tuple(self.logits.shape)}, whose bags have one instance each, and one `{name}` for all of them. Use "
+                f"logits.squeeze(-1), or give each bag its own."
+            )
+        return self.instance_layout.whole_numbers(name, value)

@@ -11,6 +11,7 @@ from torch.autograd import forward_ad
 
 from kofn.counts import _native_engine, _native_library, _operators, _torch_engine
 from kofn.counts._backend import backend
+from kofn.counts._large_logits import LargeLogits, any_large
 from kofn.counts._layout import Layout
 
 
@@ -41,13 +42,16 @@ class Engine(Protocol):
 class IndependentEngine(Engine, Protocol):
     """What `_native_engine`, `_torch_engine`, `_triton_engine` and `_operators` are: engines of independent labels."""
 
-    def log_shift(self, logits: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> Tensor:
-        """What a bag effect of standard deviation sigma adds to log P(S = count), float64; see `_bag_effect`."""
+    def shift_mode(self, logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor) -> Tensor:
+        """The likeliest shift of each bag with so many positives, in units of sigma, about; see `_bag_effect`."""
+
+    def log_shift(self, y: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, centre: Tensor) -> Tensor:
+        """What a bag effect adds to log P(S = count) of logits y = x + sigma centre, float64."""
 
     def log_shift_slopes(
-        self, logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor
+        self, y: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor, centre: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """`log_shift` and its gradients by the logits and by sigma, without a graph."""
+        """`log_shift` and its gradients by the logits y and by sigma, without a graph."""
 
 
 def engine_for(logits: Tensor) -> IndependentEngine:
@@ -60,6 +64,11 @@ def engine_for(logits: Tensor) -> IndependentEngine:
         return cast(IndependentEngine, _OutsideGraph()) if transformed else _operators
     if transformed:
         return _torch_engine
+    engine = _chosen(logits)
+    return LargeLogits(engine) if any_large(logits) else engine
+
+
+def _chosen(logits: Tensor) -> IndependentEngine:
     if backend() == "triton":
         engine: Any = import_module("kofn.counts._triton_engine")  # here, since Triton is optional and slow to import
         engine.require_device(logits)

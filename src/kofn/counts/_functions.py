@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from kofn.counts._distribution import CountDistribution
+from kofn.counts._distribution import CountDistribution, Counts
 
 
 def log_count_prob(
-    logits: Tensor, counts: Tensor | int, *, mask: Tensor | None = None, offsets: Tensor | None = None
+    logits: Tensor, counts: Counts, *, mask: Tensor | None = None, offsets: Tensor | None = None
 ) -> Tensor:
     """Log-probability that exactly so many instances of each bag are positive.
 
@@ -52,8 +52,8 @@ def log_count_prob(
 
 def log_count_between(
     logits: Tensor,
-    low: Tensor | int,
-    high: Tensor | int,
+    low: Counts,
+    high: Counts,
     *,
     mask: Tensor | None = None,
     offsets: Tensor | None = None,
@@ -122,7 +122,7 @@ def log_count_distribution(logits: Tensor, *, mask: Tensor | None = None, offset
 
 
 def count_posteriors(
-    logits: Tensor, counts: Tensor | int, *, mask: Tensor | None = None, offsets: Tensor | None = None
+    logits: Tensor, counts: Counts, *, mask: Tensor | None = None, offsets: Tensor | None = None
 ) -> Tensor:
     """Probability of each instance to be positive, given the number of positives in its bag.
 

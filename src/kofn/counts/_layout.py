@@ -117,13 +117,18 @@ class Layout(ABC):
         elif not isinstance(value, bool) and isinstance(value, Integral):  # numpy's integers too
             tensor = torch.tensor(min(max(int(value), -LARGEST), LARGEST), device=self.device)
         else:
-            tensor = _require.tensor(name, value)
+            tensor = _require.numbers(name, value).to(self.device)
+            tensor = tensor if tensor.numel() else tensor.long()  # numpy has no integer for an empty list
         if tensor.dtype != torch.int64:
             if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
-                raise TypeError(
-                    f"`{name}` must be integers, of an integer dtype; got {tensor.dtype}. "
-                    f"Convert them first: {name}.long(); counts that had noise added are not rounded, but kofn.Noisy."
+                whole = not tensor.is_floating_point() or _require.holds(tensor == tensor.round())
+                cure = (
+                    f"Convert them first: {name}.long()."
+                    if whole
+                    else "Proportions go with kofn.targets.from_proportions(proportions, sizes), counts to which noise "
+                    "was added with kofn.Noisy."
                 )
+                raise TypeError(f"`{name}` must be integers, of an integer dtype; got {tensor.dtype}. {cure}")
             wide = tensor.long()
             tensor = wide.masked_fill(wide < 0, LARGEST) if tensor.dtype == torch.uint64 else wide
         return self._one_for_each(name, tensor, columns)

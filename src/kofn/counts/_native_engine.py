@@ -31,17 +31,22 @@ def log_interval(
     return value if x.dtype == logits.dtype else value.to(logits.dtype)
 
 
-def log_shift(logits: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> Tensor:
-    """What a bag effect of standard deviation sigma adds to log P(S = count) of each bag: float64."""
-    value: Tensor = _LogShift.apply(_computable(logits), sigma, layout, _plain(counts))
+def shift_mode(logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor) -> Tensor:
+    """The likeliest shift of each bag with so many positives, in units of sigma, about: float64, without a gradient."""
+    return _native_library.shift_mode(_computable(logits.detach()), offsets, _plain(counts), _plain(sigma.detach()))
+
+
+def log_shift(y: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, centre: Tensor) -> Tensor:
+    """What a bag effect of standard deviation sigma adds to log P(S = count) of y = x + sigma centre: float64."""
+    value: Tensor = _LogShift.apply(_computable(y), sigma, layout, _plain(counts), centre)
     return value
 
 
 def log_shift_slopes(
-    logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor
+    y: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor, centre: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`log_shift` and its gradients by the logits and by sigma, without a graph."""
-    return _native_library.log_shift(_computable(logits), offsets, _plain(counts), _plain(sigma), slope=True)
+    """`log_shift` and its gradients by the logits y and by sigma, without a graph."""
+    return _native_library.log_shift(_computable(y), offsets, _plain(counts), _plain(sigma), _plain(centre), slope=True)
 
 
 def log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
@@ -106,11 +111,18 @@ class _LogInterval(torch.autograd.Function):
         # The slope is handed over, not copied: a second pass through a graph that was retained asks the core again.
         ctx.known = event, None
         offsets, _, _, weight = event
+        # Of many gradients at once (is_grads_batched) one tensor stands for each, which has no memory of its own.
+        plain = _native_library.takes(grad)
         if weight is not None:  # most often the loss itself goes backward, with the gradient 1
-            return slope if grad.item() == 1.0 else slope.mul_(grad), None
-        if offsets is None:
-            return slope.mul_(grad.unsqueeze(-1)), None
-        return _native_library.scale(slope, offsets, _plain(grad)), None
+            return slope if plain and grad.item() == 1.0 else slope * grad, None
+        if plain and offsets is not None:
+            return _native_library.scale(slope, offsets, _plain(grad)), None
+        return slope * (grad.unsqueeze(-1) if offsets is None else _spread(grad, offsets)), None
+
+
+def _spread(per_bag: Tensor, offsets: Tensor) -> Tensor:
+    """Each bag's number beside each of its instances."""
+    return per_bag.index_select(-1, torch.arange(len(offsets) - 1).repeat_interleave(offsets.diff()))
 
 
 # What `Function.apply` calls where no transform of torch.func is active, as none is here: its care of them takes longer
@@ -120,25 +132,26 @@ _apply_log_interval: Any = super(torch.autograd.Function, _LogInterval).apply
 
 class _LogShift(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, sigma: Tensor, layout: Layout, counts: Tensor) -> Tensor:
+    def forward(ctx: Any, y: Tensor, sigma: Tensor, layout: Layout, counts: Tensor, centre: Tensor) -> Tensor:
         value, *ctx.slopes = _native_library.log_shift(
-            logits, layout.offsets, counts, _plain(sigma), slope=any(ctx.needs_input_grad)
+            y, layout.offsets, counts, _plain(sigma), _plain(centre), slope=any(ctx.needs_input_grad)
         )
-        ctx.save_for_backward(logits, sigma)
-        ctx.event = layout, counts
+        ctx.save_for_backward(y, sigma)
+        ctx.event = layout, counts, centre
         return value
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        logits, sigma = ctx.saved_tensors
-        layout, counts = ctx.event
+        y, sigma = ctx.saved_tensors
+        layout, counts, centre = ctx.event
         by_logits, by_sigma = ctx.slopes
         if torch.is_grad_enabled():
-            value = _torch_engine.log_shift(logits, layout, counts, sigma)
-            wanted = [part for part in (logits, sigma) if part.requires_grad]
+            y, sigma = y.view_as(y), sigma.view_as(sigma)  # y is made of sigma, which is another argument here
+            value = _torch_engine.log_shift(y, layout, counts, sigma, centre)
+            wanted = [part for part in (y, sigma) if part.requires_grad]
             found = iter(torch.autograd.grad(value, wanted, grad, create_graph=True))
-            return *(next(found) if part.requires_grad else None for part in (logits, sigma)), None, None
-        return (layout.spread(grad) * by_logits).to(logits.dtype), grad * by_sigma, None, None
+            return *(next(found) if part.requires_grad else None for part in (y, sigma)), None, None, None
+        return (layout.spread(grad) * by_logits).to(y.dtype), grad * by_sigma, None, None, None
 
 
 class _LogProbs(torch.autograd.Function):
@@ -152,9 +165,11 @@ class _LogProbs(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (logits,) = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            value = _torch_engine.log_probs(logits, ctx.offsets)
-            (slope,) = torch.autograd.grad(value, logits, grad, create_graph=True)
+        again = torch.is_grad_enabled()
+        if again or not _native_library.takes(grad):
+            with torch.enable_grad():
+                value = _torch_engine.log_probs(logits, ctx.offsets)
+            (slope,) = torch.autograd.grad(value, logits, grad, create_graph=again)
             return slope, None
         weights = _plain(grad.double())
         return _native_library.log_probs_gradient(logits, ctx.offsets, ctx.tilts, weights).to(logits.dtype), None

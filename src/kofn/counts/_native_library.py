@@ -21,7 +21,7 @@ from torch import Tensor
 DTYPES = {torch.float32: 0, torch.float64: 1}
 _NUMBER = {dtype: torch.zeros((), dtype=dtype) for dtype in DTYPES}  # one number
 _POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
-_INTERFACE = 6  # KOFN_INTERFACE in kofn.h
+_INTERFACE = 7  # KOFN_INTERFACE in kofn.h
 _BAGS: list[Any] = [_INT, _POINTER, _POINTER, _INT64, _INT64]  # dtype, logits, offsets or NULL, n, b
 _OPTIONS: list[Any] = [_INT, _INT]  # level, threads
 _GATHER: Any = ctypes.CFUNCTYPE(_INT, _POINTER, _INT64, _POINTER)  # kofn_gather
@@ -42,7 +42,8 @@ def _load() -> Any:
     library.kofn_log_likelihood.argtypes = [*_BAGS, *[_POINTER] * 2, ctypes.c_double, *[_POINTER] * 2, *_OPTIONS]
     library.kofn_class_counts.argtypes = [*_BAGS, _INT64, *[_POINTER] * 4, *_OPTIONS]
     library.kofn_scale.argtypes = [*_BAGS, *[_POINTER] * 2]
-    library.kofn_shift.argtypes = [*_BAGS, *[_POINTER] * 5, *_OPTIONS]
+    library.kofn_shift.argtypes = [*_BAGS, *[_POINTER] * 6, *_OPTIONS]
+    library.kofn_shift_mode.argtypes = [*_BAGS, *[_POINTER] * 3, *_OPTIONS]
     library.kofn_law.argtypes = [*_BAGS, *[_POINTER] * 2, *_OPTIONS]
     library.kofn_law_gradient.argtypes = [*_BAGS, *[_POINTER] * 3, *_OPTIONS]
     return library
@@ -86,9 +87,9 @@ level = _wanted_level(os.environ.get("KOFN_LEVEL", ""))
 
 
 def takes(logits: Tensor) -> bool:
-    """Whether the core can look at this tensor: on the CPU, with memory of its own."""
+    """Whether the core can look at this tensor: on the CPU, with memory of its own (or no numbers at all)."""
     try:
-        return logits.is_cpu and logits.data_ptr() >= 0
+        return logits.is_cpu and (logits.data_ptr() != 0 or not logits.numel())
     except RuntimeError:  # a tensor that stands for another, as in torch's tracers
         return False
 
@@ -183,15 +184,22 @@ def scale(slope: Tensor, offsets: Tensor, by: Tensor) -> Tensor:
     return out
 
 
+def shift_mode(logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor) -> Tensor:
+    """Where the integrand of a bag effect is largest, in units of sigma, for one count of each bag (`_bag_effect`)."""
+    centre = torch.empty(counts.shape, dtype=torch.float64)
+    _run(_library.kofn_shift_mode, logits, offsets, counts.numel(), counts, sigma, centre)
+    return centre
+
+
 def log_shift(
-    logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor, *, slope: bool
+    y: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor, centre: Tensor, *, slope: bool
 ) -> tuple[Tensor, Any, Any]:
-    """log E_u[e^{u s - K(u)}] of each bag (`_bag_effect`), and if wanted its gradients by logits and sigma: float64."""
+    """What a bag effect adds to log P(S = count) of each bag, and if wanted its gradients by y and sigma: float64."""
     value = torch.empty(counts.shape, dtype=torch.float64)
-    by_logits = torch.empty(logits.shape, dtype=torch.float64) if slope else None
+    by_y = torch.empty(y.shape, dtype=torch.float64) if slope else None
     by_sigma = torch.empty_like(value) if slope else None
-    _run(_library.kofn_shift, logits, offsets, counts.numel(), counts, sigma, value, by_logits, by_sigma)
-    return value, by_logits, by_sigma
+    _run(_library.kofn_shift, y, offsets, counts.numel(), counts, sigma, centre, value, by_y, by_sigma)
+    return value, by_y, by_sigma
 
 
 def log_probs(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[Tensor, Any]:

@@ -26,7 +26,10 @@ _library = torch.library.Library("kofn", "DEF")
 _library.define("log_interval(Tensor logits, Tensor? offsets, Tensor low, Tensor? high) -> (Tensor, Tensor)")
 _library.define("log_probs(Tensor logits, Tensor? offsets) -> Tensor")
 _library.define("log_probs_gradient(Tensor logits, Tensor? offsets, Tensor weights) -> Tensor")
-_library.define("log_shift(Tensor logits, Tensor? offsets, Tensor counts, Tensor sigma) -> (Tensor, Tensor, Tensor)")
+_library.define("shift_mode(Tensor logits, Tensor? offsets, Tensor counts, Tensor sigma) -> Tensor")
+_library.define(
+    "log_shift(Tensor y, Tensor? offsets, Tensor counts, Tensor sigma, Tensor centre) -> (Tensor, Tensor, Tensor)"
+)
 _library.define("posteriors(Tensor logits, Tensor? offsets, Tensor low, Tensor? high) -> Tensor")
 
 
@@ -53,17 +56,23 @@ def log_interval_slope(
     return value.to(logits.dtype), slope.to(logits.dtype)
 
 
-def log_shift(logits: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> Tensor:
-    """What a bag effect of standard deviation sigma adds to log P(S = count) of each bag: float64."""
-    value: Tensor = torch.ops.kofn.log_shift(_wide(logits), layout.offsets, counts, sigma)[0]
+def shift_mode(logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor) -> Tensor:
+    """The likeliest shift of each bag with so many positives, in units of sigma, about: float64, without a gradient."""
+    value: Tensor = torch.ops.kofn.shift_mode(_wide(logits).detach(), offsets, counts, sigma.detach())
+    return value
+
+
+def log_shift(y: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, centre: Tensor) -> Tensor:
+    """What a bag effect of standard deviation sigma adds to log P(S = count) of y = x + sigma centre: float64."""
+    value: Tensor = torch.ops.kofn.log_shift(_wide(y), layout.offsets, counts, sigma, centre)[0]
     return value
 
 
 def log_shift_slopes(
-    logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor
+    y: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor, centre: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`log_shift` and its gradients by the logits and by sigma, without a graph."""
-    found: tuple[Tensor, Tensor, Tensor] = torch.ops.kofn.log_shift(_wide(logits), offsets, counts, sigma)
+    """`log_shift` and its gradients by the logits y and by sigma, without a graph."""
+    found: tuple[Tensor, Tensor, Tensor] = torch.ops.kofn.log_shift(_wide(y), offsets, counts, sigma, centre)
     return found
 
 
@@ -127,9 +136,11 @@ def _shape_of_log_interval(logits: Tensor, offsets: Tensor | None, low: Tensor, 
     return torch.empty_like(low, dtype=logits.dtype), torch.empty_like(logits)
 
 
-def _shape_of_log_shift(logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor) -> tuple[Tensor, ...]:
-    value = torch.empty_like(sigma)
-    return value, torch.empty_like(logits, dtype=torch.float64), torch.empty_like(value)
+def _shape_of_log_shift(
+    y: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor, centre: Tensor
+) -> tuple[Tensor, ...]:
+    value = torch.empty_like(centre)
+    return value, torch.empty_like(y, dtype=torch.float64), torch.empty_like(value)
 
 
 def _shape_of_log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
@@ -160,10 +171,10 @@ def _backward_of_log_shift(ctx: Any, grad: Tensor | None, *by_slopes: Tensor | N
     if any(part is not None for part in by_slopes):
         _not_there()
     if grad is None:
-        return None, None, None, None
+        return None, None, None, None, None
     slope, by_sigma = ctx.saved_tensors
     by_logits = slope * lay_out(slope.shape, slope.device, None, ctx.offsets).spread(grad)
-    return by_logits.to(ctx.dtype), None, None, grad * by_sigma
+    return by_logits.to(ctx.dtype), None, None, grad * by_sigma, None
 
 
 def _backward_of_log_probs(ctx: Any, grad: Tensor) -> tuple[Tensor | None, None]:
@@ -180,6 +191,7 @@ def _not_there(*_: Any) -> NoReturn:
 
 for _name, _question, _shape, _backward in (
     ("log_interval", "log_interval_slope", _shape_of_log_interval, _backward_of_log_interval),
+    ("shift_mode", "shift_mode", lambda _, __, counts, ___: torch.empty(counts.shape, dtype=torch.float64), _not_there),
     ("log_shift", "log_shift_slopes", _shape_of_log_shift, _backward_of_log_shift),
     ("log_probs", "log_probs", _shape_of_log_probs, _backward_of_log_probs),
     ("log_probs_gradient", "log_probs_gradient", lambda logits, *_: torch.empty_like(logits), _not_there),

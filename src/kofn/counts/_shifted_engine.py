@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from kofn import _require
 from kofn.counts import _bag_effect
 from kofn.counts._engines import engine_for
-from kofn.counts._layout import Layout
+from kofn.counts._layout import Dense, Layout
 from kofn.counts._repeated import Repeated, without_repetition
+from kofn.counts._single_counts import asked_one_by_one
 from kofn.counts._table import only_between
+
+_DIGITS = 1e5  # log P without a shift, as a multiple of the result, that leaves the result ten digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +35,7 @@ class ShiftedEngine:
     ) -> Tensor:
         x = logits.double()
         if high is None:
-            alone = engine_for(x).log_interval(x, offsets, low, None)
-            value = _add(alone, self._log_shift(x.detach() if self.fixed else x, low))
+            value = self._log_prob(x, low)
         else:
             counts = self.layout.of_counts()
             value = counts.logsumexp(only_between(self.log_probs(x, offsets), counts, low, high))
@@ -44,8 +47,13 @@ class ShiftedEngine:
     ) -> tuple[Tensor, Tensor]:
         x = logits.detach().double()
         if high is None:
-            value, slope = engine_for(x).log_interval_slope(x, offsets, low, None)
-            shift, more = self._log_shift_and_slope(x, low)
+            y, centre, first, layout = self._centred(x, low)
+            value, slope = engine_for(y).log_interval_slope(y, offsets, low, None)
+            if isinstance(layout, Repeated):
+                shift, more, _ = _bag_effect.log_shift_slopes(first, layout, low, self.sigma, centre)
+                more = layout.repeat(more)
+            else:
+                shift, more, _ = engine_for(y).log_shift_slopes(y, offsets, low, self.sigma, centre)
             impossible = self.layout.spread(value == -torch.inf)
             value, slope = _add(value, shift), slope + more.masked_fill(impossible, 0.0)
         else:
@@ -56,9 +64,7 @@ class ShiftedEngine:
         return value.detach().to(logits.dtype), slope.to(logits.dtype)
 
     def log_probs(self, logits: Tensor, offsets: Tensor | None) -> Tensor:
-        x = logits.double()
-        alone = engine_for(x).log_probs(x, offsets)
-        return _add(alone, self._log_shifts(x)).to(logits.dtype)
+        return self._table(logits.double())[1].to(logits.dtype)
 
     def posteriors(self, logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:
         engine = engine_for(logits)
@@ -69,33 +75,58 @@ class ShiftedEngine:
         counts, grad = self.layout.of_counts(), torch.is_grad_enabled() and logits.requires_grad
         with torch.enable_grad():
             x = logits.double() if grad else logits.detach().double().requires_grad_()
-            alone = engine.log_probs(x, offsets)
-            table = only_between(_add(alone, self._log_shifts(x)), counts, low, high)
+            alone, table = self._table(x)
+            table = only_between(table, counts, low, high)
             total = counts.logsumexp(table)
             weight = (table - counts.spread(total.masked_fill(total == -torch.inf, 0.0))).exp()
             (slope,) = torch.autograd.grad(alone, x, weight, create_graph=grad)
             found = (torch.sigmoid(x) + slope).to(logits.dtype)
         return found if grad else found.detach()
 
-    def _log_shift(self, x: Tensor, counts: Tensor) -> Tensor:
+    def _log_prob(self, x: Tensor, counts: Tensor) -> Tensor:
+        """log P(S = count) of each bag, in float64: that of the likeliest shift, and what all of them add."""
+        y, centre, first, layout = self._centred(x, counts)
+        alone = engine_for(y).log_interval(y, self.layout.offsets, counts, None)
+        if self.fixed:  # of logits x, d log P(S = s) / dx_i is P(y_i = 1 | S = s) - sigmoid(x_i), not - sigmoid(y_i)
+            p, nothing = torch.sigmoid(x.detach()), (x - x.detach()).nan_to_num(0.0)
+            alone = alone + self.layout.sum(nothing * (torch.sigmoid(y.detach()) - p))
+            y = y.detach()
+        if isinstance(layout, Repeated):
+            return _add(alone, _bag_effect.log_shift(first, layout, counts, self.sigma, centre))
+        return _add(alone, engine_for(y).log_shift(y, layout, counts, self.sigma, centre))
+
+    def _centred(self, x: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor, Layout]:
+        """Logits at the likeliest shift of each bag, that shift in units of sigma, the same with each logit once."""
         first, layout = without_repetition(x, self.layout)
         if isinstance(layout, Repeated):
-            return _bag_effect.log_shift(first, layout, counts, self.sigma)
-        return engine_for(x).log_shift(x, layout, counts, self.sigma)
+            centre = _bag_effect.mode(first, layout, counts, self.sigma)
+        else:
+            centre = engine_for(x).shift_mode(x, layout.offsets, counts, self.sigma)
+        shift = self.sigma * centre
+        y = x + self.layout.spread(shift)
+        return y, centre, first + layout.spread(shift) if isinstance(layout, Repeated) else y, layout
 
-    def _log_shift_and_slope(self, x: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-        first, layout = without_repetition(x, self.layout)
-        if isinstance(layout, Repeated):
-            value, slope, _ = _bag_effect.log_shift_slopes(first, layout, counts, self.sigma)
-            return value, layout.repeat(slope)
-        value, slope, _ = engine_for(x).log_shift_slopes(x, layout.offsets, counts, self.sigma)
-        return value, slope
+    def _table(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """log P(S = s) for every s without and with a shift, in float64."""
+        alone = engine_for(x).log_probs(x, self.layout.offsets)
+        if torch.compiler.is_compiling():  # how many nodes there are depends on the values: a graph breaks here
+            return alone, torch.compiler.disable(self._shifted)(x, alone)
+        return alone, self._shifted(x, alone)
 
-    def _log_shifts(self, x: Tensor) -> Tensor:
-        # How many nodes an integral takes depends on the values: a compiled graph breaks here.
-        ask = _bag_effect.log_shifts
-        ask = torch.compiler.disable(ask) if torch.compiler.is_compiling() else ask
-        return ask(x.detach() if self.fixed else x, self.layout, self.sigma)
+    def _shifted(self, x: Tensor, alone: Tensor) -> Tensor:
+        held = x.detach() if self.fixed else x
+        table = _add(alone, _bag_effect.log_shifts(held, self.layout, self.sigma))
+        # Where logits are so large that log P(S = s) is all but undone by the shift, too few digits are left: such
+        # counts are asked for one by one.
+        lost = (alone > -torch.inf) & (alone < _DIGITS * table.detach().clamp(max=-1.0))
+        if not _require.holds(~lost):
+            table = asked_one_by_one(table, lost, x, self.layout, self._of_rows)
+        return table
+
+    def _of_rows(self, rows: Tensor, counts: Tensor, bags: Tensor) -> Tensor:
+        """log P(S = count) of dense logits (k, n) with the effects of bags (k,)."""
+        layout = Dense(rows.shape, rows.device, rows != -torch.inf)
+        return replace(self, layout=layout, sigma=self.sigma.flatten()[bags])._log_prob(rows, counts)
 
 
 def _add(alone: Tensor, shift: Tensor) -> Tensor:

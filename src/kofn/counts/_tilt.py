@@ -17,6 +17,8 @@ from kofn.counts import _host
 _STEPS = 3  # from the ranking: of 71,052 awkward bags, n from 2 to 50,000, 32 needed a second one, none a third
 _LOOKS = 5  # from the middle of the logits: one or two are enough for bags as they come
 _LAST_PLACES = 4e-16
+_FAR = 1e3  # a tilt that costs logits digits, where a smaller one may do
+_SATURATED = 40.0  # from a logit, where e^-40 is nothing beside one
 _NOTHING = 1e-9  # a sum of probabilities whose square is nothing beside the tolerance of 1e-18
 
 
@@ -60,7 +62,9 @@ def solve_tilt(z: Tensor, counts: Tensor, size: Tensor) -> Tilt:
     rank = torch.minimum(counts, size - 1).clamp(min=1)
     # To rank costs an accelerator less than to look at the first steps, and the CPU as much as all the rest.
     tilt = _from_the_middle(z, rank, size) if _host.sees(z) else None
-    return tilt or _from_the_ranking(z, rank, size)
+    if tilt is not None and _host.all_true((tilt.value.abs() <= _FAR) | (size == 0)):
+        return tilt
+    return _from_the_ranking(z, rank, size)
 
 
 def _from_the_middle(z: Tensor, rank: Tensor, size: Tensor) -> Tilt | None:
@@ -93,12 +97,16 @@ def _from_the_ranking(z: Tensor, rank: Tensor, size: Tensor) -> Tilt:
     are rare, however unlike the logits are, and exact at once where all logits are equal.
 
     It starts half-way between the s-th and the (s + 1)-th logit, where every r_i <= 1/2. The two nearest have the same
-    r there, so B / A is between 1 / n and n; both terms of the slope, sum r_i (1 - r_i) / sum r_i, are at least 1/2.
+    r there, so B / A is between 1 / n and n; both terms of the slope, sum r_i (1 - r_i) / sum r_i, are at least 1/2. If
+    the two are far apart there are no exceptions between them, and it starts as near to 0 as that is so: a tilt of 1e6
+    takes six digits from a logit of 1.
     """
     ranked = z.sort(-1, descending=True).values
     single = size < 2  # has no count inside: as likely a one as a zero
     nearest = ranked.gather(-1, torch.cat([rank - 1, rank.masked_fill(single, 0)], -1))
-    start = value = (nearest * -0.5).sum(-1, keepdim=True).nan_to_num(0.0, posinf=0.0)
+    upper, lower = nearest.split(1, -1)
+    margin = (upper / 2 - lower / 2).clamp(max=_SATURATED)
+    start = value = torch.zeros_like(upper).clamp(margin - upper, -lower - margin).nan_to_num(0.0, posinf=0.0)
     above = (torch.arange(z.shape[-1], device=z.device) < rank).double()
     below = 1 - above
     sides, sign = torch.stack([above, below], 1), below - above

@@ -30,17 +30,23 @@ def log_interval(
     return value if weight is None else value.sum() * weight
 
 
-def log_shift(logits: Tensor, layout: Layout, counts: Tensor, sigma: Tensor) -> Tensor:
-    """What a bag effect of standard deviation sigma adds to log P(S = count) of each bag: float64."""
-    return _bag_effect.log_shift(logits.double(), layout, counts, sigma)
+def shift_mode(logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor) -> Tensor:
+    """The likeliest shift of each bag with so many positives, in units of sigma, about: float64, without a gradient."""
+    layout = lay_out(logits.shape, logits.device, None, offsets)
+    return _bag_effect.mode(logits.double(), layout, counts, sigma)
+
+
+def log_shift(y: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, centre: Tensor) -> Tensor:
+    """What a bag effect of standard deviation sigma adds to log P(S = count) of y = x + sigma centre: float64."""
+    return _bag_effect.log_shift(y.double(), layout, counts, sigma, centre)
 
 
 def log_shift_slopes(
-    logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor
+    y: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor, centre: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`log_shift` and its gradients by the logits and by sigma, without a graph."""
-    layout = lay_out(logits.shape, logits.device, None, offsets)
-    return _bag_effect.log_shift_slopes(logits.double(), layout, counts, sigma)
+    """`log_shift` and its gradients by the logits y and by sigma, without a graph."""
+    layout = lay_out(y.shape, y.device, None, offsets)
+    return _bag_effect.log_shift_slopes(y.double(), layout, counts, sigma, centre)
 
 
 def log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:

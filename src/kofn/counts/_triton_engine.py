@@ -16,10 +16,18 @@ from triton.runtime.interpreter import InterpretedFunction
 from kofn.counts import _torch_engine
 from kofn.counts._arguments import lay_out
 from kofn.counts._native_library import DTYPES
-from kofn.counts._torch_engine import log_probs, log_shift, log_shift_slopes, posteriors
+from kofn.counts._torch_engine import log_probs, log_shift, log_shift_slopes, posteriors, shift_mode
 from kofn.counts._triton_kernel import interval_kernel
 
-__all__ = ["log_interval", "log_interval_slope", "log_probs", "log_shift", "log_shift_slopes", "posteriors"]
+__all__ = [
+    "log_interval",
+    "log_interval_slope",
+    "log_probs",
+    "log_shift",
+    "log_shift_slopes",
+    "posteriors",
+    "shift_mode",
+]
 
 #: Triton was imported with TRITON_INTERPRET=1: kernels run as Python, on CPU tensors.
 INTERPRETED = isinstance(interval_kernel, InterpretedFunction)

@@ -56,7 +56,8 @@ class LLPClassifier(CountClassifier):
             "discrete-laplace:SCALE", or any noise that `kofn.Noisy` takes. With it, `y` may be any number.
         bag_effect: standard deviation of a normal shift that the logits of a bag have in common, so that bags differ by
             more than their instances explain, as voters of one ballot box do; "fit" estimates it, at the cost
-            of some more fits. None for independent labels. With loss="count", or of several classes "marginal".
+            of some more fits. At most 1e6. None for independent labels. With loss="count", or of several classes
+            "marginal".
         bootstrap: number B of further fits, each to as many bags as there are, drawn with replacement, with what the
             fit to all bags chose (rounds, epochs) kept, but with a weaker penalty of `Linear`, for intervals that hold
             the truth. Predictions are then the mean of these B, and `predict_interval` tells their spread. 50 is a
@@ -302,7 +303,7 @@ class LLPClassifier(CountClassifier):
                     "without a checkpoint first, and then with the bag_effect_ that was found."
                 )
         elif self.bag_effect is not None:
-            _require.number("bag_effect", self.bag_effect, low=0)
+            _require.number("bag_effect", self.bag_effect, low=0, high=_require.LARGEST_BAG_EFFECT)
 
     def _labels(self, y: Any, rows: int) -> Array | ClassTable:
         """Labels to compare with a fitted estimator's: one for each row, or a table of classes."""

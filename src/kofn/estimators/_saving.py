@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from kofn import _require
 from kofn._model_file import Model, read_model, write_model
 from kofn.estimators._bag_means import BagMeans
 from kofn.estimators._columns import Columns
@@ -165,6 +166,7 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
         estimator.mixture_interval_ = None if interval is None else (interval[0], interval[1])
     effect, error = facts["bag_effect"]
     if hasattr(kind, "bag_effect_error_"):  # label proportions may have one
+        _require.number("bag_effect", effect, low=0, high=_require.LARGEST_BAG_EFFECT)
         estimator.bag_effect_, estimator.bag_effect_error_ = float(effect), error
     estimator.held_out_ = np.array(facts["held_out"], dtype=np.int64)
     estimator.held_out_parts_ = facts["held_out_parts"]

@@ -40,12 +40,13 @@ def count_loss(
         reduction: "none", one loss for each bag; "mean" or "sum" over bags.
 
     Returns:
-        A scalar, or (...) or (b,) with reduction="none"; in the dtype of `logits`. An impossible statement has the
-        loss +inf, with gradient zero.
+        A scalar, or (...) or (b,) with reduction="none"; in the dtype of `logits`. A statement that only infinite
+        logits make impossible has the loss +inf, with gradient zero.
 
     Raises:
         TypeError: a target that is none, tensors of the wrong kind.
-        ValueError: shapes that do not fit; counts that no bag of that size has.
+        ValueError: shapes that do not fit; a label that no bag of that size can have, whatever the logits are: a count,
+            an interval or a set without a number from 0 to the bag's size. Bags of weight 0 are not looked at.
 
     Examples:
         >>> import torch, kofn
@@ -62,10 +63,15 @@ def count_loss(
     dist = target.distribution(logits, mask=mask, offsets=offsets, bag_effect=bag_effect)
     if weight is None and reduction in ("mean", "sum"):
         bags = 1 if reduction == "sum" else math.prod(dist.shape)
-        return target.total(dist, 1.0 / bags if bags else math.nan)  # the mean of nothing, as in torch
+        total = target.total(dist, 1.0 / bags if bags else math.nan)  # the mean of nothing, as in torch
+        if not _require.is_finite(total):
+            target.require_possible(dist, None)
+        return total
     losses = target.loss(dist)
-    if weight is not None:
-        factors = dist.instance_layout.numbers("weight", weight).to(losses.dtype)
+    factors = None if weight is None else dist.instance_layout.numbers("weight", weight).to(losses.dtype)
+    if not _require.holds(losses.isfinite()):
+        target.require_possible(dist, None if factors is None else factors != 0)
+    if factors is not None:
         losses = losses.masked_fill(factors == 0, 0.0) * factors
     return reduce(losses, reduction)
 

@@ -7,14 +7,14 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from kofn import _require
-from kofn.counts import CountDistribution
+from kofn.counts import CountDistribution, Counts
 from kofn.losses._count import Reduction, count_loss, reduce
 from kofn.targets import Exactly
 
 
 def llp_loss(
     logits: Tensor,
-    counts: Tensor | int,
+    counts: Counts,
     *,
     mask: Tensor | None = None,
     offsets: Tensor | None = None,

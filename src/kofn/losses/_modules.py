@@ -6,6 +6,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from kofn.counts import Counts
 from kofn.losses._count import Reduction
 from kofn.losses._llp import llp_loss
 from kofn.losses._mil import mil_loss
@@ -31,7 +32,7 @@ class LLPLoss(nn.Module):
         self.reduction: Reduction = reduction
 
     def forward(
-        self, logits: Tensor, counts: Tensor | int, *, mask: Tensor | None = None, offsets: Tensor | None = None
+        self, logits: Tensor, counts: Counts, *, mask: Tensor | None = None, offsets: Tensor | None = None
     ) -> Tensor:
         return llp_loss(logits, counts, mask=mask, offsets=offsets, reduction=self.reduction)
 

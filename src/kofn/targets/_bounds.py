@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from kofn import _require
-from kofn.counts import CountDistribution
-from kofn.targets._target import Target
+from kofn.counts import CountDistribution, Counts
+from kofn.targets._target import Target, refuse
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,7 +15,7 @@ class Exactly(Target):
     """So many are positive: -log P(S = count), in linear time.
 
     Args:
-        counts: (...) or (b,) integers from 0 to the bag's size, or one int for all bags.
+        counts: (...) or (b,) integers from 0 to the bag's size, as a tensor, an array or a list; or one int for all.
 
     Examples:
         >>> import torch, kofn
@@ -24,23 +23,17 @@ class Exactly(Target):
         tensor(0.3750)
     """
 
-    counts: Tensor | int
+    counts: Counts
 
     def loss(self, dist: CountDistribution) -> Tensor:
-        losses = -dist.log_prob(self.counts)
-        if not _require.holds(losses.isfinite()):
-            self._require_possible(dist)
-        return losses
+        return -dist.log_prob(self.counts)
 
     def total(self, dist: CountDistribution, weight: float) -> Tensor:
-        total = dist.log_likelihood(self.counts, weight=-weight)
-        if not _require.is_finite(total):
-            self._require_possible(dist)
-        return total
+        return dist.log_likelihood(self.counts, weight=-weight)
 
-    def _require_possible(self, dist: CountDistribution) -> None:
-        """Called for infinite losses only: a count that no bag of that size has makes its loss infinite."""
-        dist.instance_layout.require_counts(dist.instance_layout.whole_numbers("counts", self.counts))
+    def require_possible(self, dist: CountDistribution, counted: Tensor | None) -> None:
+        counts = dist.instance_layout.whole_numbers("counts", self.counts)
+        dist.instance_layout.require_counts(counts if counted is None else counts.where(counted, counts.new_zeros(())))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +50,25 @@ class Between(Target):
         tensor(0.8750)
     """
 
-    low: Tensor | int | None
-    high: Tensor | int | None
+    low: Counts | None
+    high: Counts | None
 
     def loss(self, dist: CountDistribution) -> Tensor:
         return -dist.log_prob_between(self.low, self.high)
+
+    def require_possible(self, dist: CountDistribution, counted: Tensor | None) -> None:
+        whole, sizes = dist.instance_layout.whole_numbers, dist.sizes
+        low = whole("low", 0) if self.low is None else whole("low", self.low)
+        high = sizes if self.high is None else whole("high", self.high)
+        refuse(
+            (low > high) | (low > sizes) | (high < 0),
+            counted,
+            lambda bag: (
+                f"`low` and `high` must allow a count from 0 to the bag's size; bag {bag} has "
+                f"{int(sizes.flatten()[bag])} instances and the interval from {int(low.flatten()[bag])} to "
+                f"{int(high.flatten()[bag])}. Check the order of the bags, or that these are counts, not labels."
+            ),
+        )
 
 
 class AtLeast(Between):
@@ -76,7 +83,7 @@ class AtLeast(Between):
         tensor(0.9375)
     """
 
-    def __init__(self, low: Tensor | int) -> None:
+    def __init__(self, low: Counts) -> None:
         super().__init__(low, None)
 
 
@@ -92,5 +99,5 @@ class AtMost(Between):
         tensor(0.3125)
     """
 
-    def __init__(self, high: Tensor | int) -> None:
+    def __init__(self, high: Counts) -> None:
         super().__init__(None, high)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from kofn import _require
 from kofn.classes import BUDGET, ClassCountDistribution
-from kofn.targets._target import Statement
+from kofn.targets._target import Statement, refuse
 
 
 class ClassTarget(Statement[ClassCountDistribution]):
@@ -37,23 +37,19 @@ class ClassCounts(ClassTarget):
     budget: float = field(default=BUDGET, kw_only=True)
 
     def loss(self, dist: ClassCountDistribution) -> Tensor:
-        losses = -dist.log_prob(self.counts, budget=self.budget)
-        if not _require.holds(losses.isfinite()):
-            self._require_sums(dist)
-        return losses
+        return -dist.log_prob(self.counts, budget=self.budget)
 
-    def _require_sums(self, dist: ClassCountDistribution) -> None:
-        """Require counts that sum to the bag's size. Called for infinite losses only, which others have."""
-        counts = dist.whole_numbers(self.counts)
-        fits = (counts >= 0).all(-1) & (counts.sum(-1) == dist.sizes)
-        if not _require.holds(fits):
-            bag = int((~fits).flatten().nonzero()[0])
-            came = counts.reshape(-1, dist.classes)[bag].tolist()
-            raise ValueError(
-                f"`counts` must be at least 0 and sum to the bag's size; bag {bag} has "
-                f"{int(dist.sizes.flatten()[bag])} instances and counts {came}. "
+    def require_possible(self, dist: ClassCountDistribution, counted: Tensor | None) -> None:
+        counts, sizes = dist.whole_numbers(self.counts), dist.sizes
+        refuse(
+            (counts < 0).any(-1) | (counts.sum(-1) != sizes),
+            counted,
+            lambda bag: (
+                f"`counts` must be at least 0 and sum to the bag's size; bag {bag} has {int(sizes.flatten()[bag])} "
+                f"instances and counts {counts.reshape(-1, dist.classes)[bag].tolist()}. "
                 f"If some counts are not known, use kofn.MarginalClassCounts with -1 for these."
-            )
+            ),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,20 +77,24 @@ class MarginalClassCounts(ClassTarget):
 
     def loss(self, dist: ClassCountDistribution) -> Tensor:
         counts = dist.whole_numbers(_unknown_is_negative(self.counts))
-        fits = (counts <= dist.sizes.unsqueeze(-1)).all(-1)
-        if not _require.holds(fits):
-            bag = int((~fits).flatten().nonzero()[0])
-            raise ValueError(
-                f"`counts` must not exceed the bag's size; bag {bag} has {int(dist.sizes.flatten()[bag])} instances "
-                f"and counts {counts.reshape(-1, dist.classes)[bag].tolist()}. Check the order of the bags, or that "
-                f"these are counts, not labels."
-            )
         return -dist.log_marginals(counts).masked_fill(counts < 0, 0.0).sum(-1)
+
+    def require_possible(self, dist: ClassCountDistribution, counted: Tensor | None) -> None:
+        counts, sizes = dist.whole_numbers(_unknown_is_negative(self.counts)), dist.sizes
+        refuse(
+            (counts > sizes.unsqueeze(-1)).any(-1),
+            counted,
+            lambda bag: (
+                f"`counts` must not exceed the bag's size; bag {bag} has {int(sizes.flatten()[bag])} instances and "
+                f"counts {counts.reshape(-1, dist.classes)[bag].tolist()}. Check the order of the bags, or that these "
+                f"are counts, not labels."
+            ),
+        )
 
 
 def _unknown_is_negative(counts: Tensor) -> Tensor:
     """Require integers, with -1 or NaN for unknown: int64, -1 for unknown."""
-    counts = _require.tensor("counts", counts)
+    counts = _require.numbers("counts", counts)
     if counts.is_floating_point():
         known = ~counts.isnan()
         if not _require.holds(~known | (counts == counts.round()) & counts.isfinite()):

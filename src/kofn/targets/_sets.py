@@ -10,7 +10,7 @@ from torch import Tensor
 
 from kofn import _require
 from kofn.counts import CountDistribution
-from kofn.targets._target import Target
+from kofn.targets._target import Target, refuse
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +31,33 @@ class OneOf(Target):
     allowed: Tensor | Collection[int]
 
     def loss(self, dist: CountDistribution) -> Tensor:
-        allowed, counts = self.allowed, dist.count_layout
+        log_probs, counts = dist.double().log_probs(), dist.count_layout
+        allowed = _require_each_count("allowed", self._marked(dist), log_probs, dist)
+        return -counts.logsumexp(log_probs.masked_fill(~allowed, -torch.inf)).to(dist.logits.dtype)
+
+    def require_possible(self, dist: CountDistribution, counted: Tensor | None) -> None:
+        counts, sizes = dist.count_layout, dist.sizes
+        there = counts.place() <= counts.spread(sizes)
+        some = counts.sum((self._marked(dist).expand(there.shape) & there).double())
+        refuse(
+            some == 0,
+            counted,
+            lambda bag: (
+                f"`allowed` must have a count from 0 to the bag's size; bag {bag} has {int(sizes.flatten()[bag])} "
+                f"instances and none of them. Check the order of the bags, or that these are counts, not labels."
+            ),
+        )
+
+    def _marked(self, dist: CountDistribution) -> Tensor:
+        """True at the allowed counts of each bag."""
+        allowed = self.allowed
         if not isinstance(allowed, Tensor):
             allowed = torch.tensor(tuple(allowed) or (-1,), device=dist.logits.device)
         if allowed.dtype != torch.bool:
             columns = allowed.shape[-1] if allowed.dim() else 1
-            allowed = counts.mark(dist.instance_layout.whole_numbers("allowed", allowed, columns=(columns,)))
-        log_probs = dist.double().log_probs()
-        allowed = _require_each_count("allowed", allowed, log_probs, dist)
-        return -counts.logsumexp(log_probs.masked_fill(~allowed, -torch.inf)).to(dist.logits.dtype)
+            places = dist.instance_layout.whole_numbers("allowed", allowed, columns=(columns,))
+            allowed = dist.count_layout.mark(places)
+        return allowed
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, Generic, TypeVar
 
 from torch import Tensor
 
+from kofn import _require
 from kofn.classes import ClassCountDistribution
 from kofn.counts import CountDistribution
 
@@ -29,9 +31,29 @@ class Statement(Generic[Dist]):
         """
         raise NotImplementedError
 
+    def require_possible(self, dist: Dist, counted: Tensor | None) -> None:
+        """Require labels that a bag of its size can have; `count_loss` calls it where a loss is infinite.
+
+        A label that only infinite logits make impossible is no error: its loss is +inf.
+
+        Args:
+            dist: the distribution of the count of each bag.
+            counted: bool, of `dist.shape`: bags whose labels are looked at; None for all.
+
+        Raises:
+            ValueError: a label that is impossible for any logits.
+        """
+
     def total(self, dist: Dist, weight: float) -> Tensor:
         """weight times the sum of the losses of all bags, a scalar; for a target that has a shorter way to it."""
         return self.loss(dist).sum() * weight
+
+
+def refuse(wrong: Tensor, counted: Tensor | None, message: Callable[[int], str]) -> None:
+    """Raise a ValueError about the first bag that is wrong and counts, by its number in the flattened batch."""
+    wrong = wrong if counted is None else wrong & counted
+    if not _require.holds(~wrong):
+        raise ValueError(message(int(wrong.flatten().nonzero()[0])))
 
 
 class Target(Statement[CountDistribution]):
