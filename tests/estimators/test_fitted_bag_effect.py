@@ -149,7 +149,7 @@ def test_several_classes_have_it_in_their_marginals() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"bag_effect": -1.0}, ValueError, "`bag_effect` must be finite and at least 0; got -1.0"),
+        ({"bag_effect": -1.0}, ValueError, "`bag_effect` must be from 0 to 100; got -1.0"),
         ({"bag_effect": "auto"}, TypeError, "`bag_effect` must be a number; got 'auto'"),
         ({"bag_effect": "fit", "loss": "proportion"}, ValueError, "goes with loss='count'"),
         ({"bag_effect": 0.5, "loss": "mutual-contamination"}, ValueError, "goes with loss='count'"),

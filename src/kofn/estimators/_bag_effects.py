@@ -20,6 +20,7 @@ LEVEL = 0.9  # of the intervals that are checked
 FITS = 8  # at most, until a learner and the effect agree
 NEAR = 0.02  # standard errors, within which they do
 LEAST, MOST = 1e-3, 20.0  # standard deviations that are looked at
+LARGEST = 100.0  # standard deviation that is taken: far beyond, every bag is all or nothing, and it costs ever more
 # Twice the gain in log-likelihood at which an effect is believed: of bags without one it is 0 in half of all cases and
 # otherwise a chi-square variable of one degree of freedom, which is above this in 10 % of them.
 BELIEVED = 2.705543

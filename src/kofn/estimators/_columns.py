@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn._mapped import take
+from kofn.estimators._fact_shapes import require_shape
 
 Floats: TypeAlias = NDArray[np.float32]
 MAX_CATEGORIES = 256
@@ -145,9 +146,17 @@ class Columns:
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> Columns:
-        """The columns whose facts these are."""
+        """The columns whose facts these are.
+
+        Raises:
+            ValueError, TypeError: they are not those of columns.
+        """
+        require_shape("columns", facts, {"max_categories": int, "names": [str], "categories": {...: [str]}})
         columns = cls(max_categories=facts["max_categories"])
         columns.names, columns.categories = list(facts["names"]), dict(facts["categories"])
+        lists = [columns.names, *columns.categories.values()]
+        if any(len(set(texts)) < len(texts) for texts in lists) or not columns.categories.keys() <= set(columns.names):
+            raise ValueError("the model's columns must have names and categories that differ.")
         return columns
 
     def _numbers(self, frame: Any) -> NDArray[np.float64]:

@@ -14,10 +14,11 @@ from torch import Tensor, nn
 
 from kofn import _require
 from kofn.bags import Bags
-from kofn.estimators._bag_effects import fit_with_bag_effect, warn_if_narrow, with_bag_effect
+from kofn.estimators._bag_effects import LARGEST, fit_with_bag_effect, warn_if_narrow, with_bag_effect
 from kofn.estimators._class_table import ClassTable, class_objective
 from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._ensemble import mixed_losses
+from kofn.estimators._noise import noise_distribution
 from kofn.estimators._posteriors import member_posteriors
 from kofn.estimators._rates import count_rates
 from kofn.estimators._row_labels import Array, bag_weights, bags_of, require_classes, rows_of, together
@@ -294,6 +295,8 @@ class LLPClassifier(CountClassifier):
         _require.option("rounding", self.rounding, ("error", "nearest", "spread"))
         if self.noise is not None and self.label == "interval":
             raise ValueError("`noise` goes with label='count' or 'proportion'; an interval says all that it can mean.")
+        if self.noise is not None:
+            noise_distribution(self.noise)
         if self.bag_effect == "fit":
             if getattr(self.learner, "checkpoint", None) is not None:
                 raise ValueError(
@@ -301,7 +304,7 @@ class LLPClassifier(CountClassifier):
                     "without a checkpoint first, and then with the bag_effect_ that was found."
                 )
         elif self.bag_effect is not None:
-            _require.number("bag_effect", self.bag_effect, low=0)
+            _require.number("bag_effect", self.bag_effect, low=0, high=LARGEST)
 
     def _labels(self, y: Any, rows: int) -> Array | ClassTable:
         """Labels to compare with a fitted estimator's: one for each row, or a table of classes."""

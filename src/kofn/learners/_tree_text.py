@@ -1,7 +1,7 @@
 r"""Trees as LightGBM's text, checked before LightGBM reads it: it trusts every number in there as a place in memory.
 
-Only what LightGBM writes is taken, to the character, because the two read other texts differently: Python's ``int`` takes
-``1_0`` as 10 and its ``split`` takes ``\x1f`` as a space, where LightGBM reads 1 and one word.
+Only what LightGBM writes is taken, to the character, because the two read other texts differently: Python's ``int``
+takes ``1_0`` as 10 and its ``split`` takes ``\x1f`` as a space, where LightGBM reads 1 and one word.
 """
 
 from __future__ import annotations
