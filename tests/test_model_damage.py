@@ -30,7 +30,7 @@ def test_what_is_no_file(file: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r" must be a file .* is a folder .*fit such a model again"):
         read_model(tmp_path)
     if os.name == "posix":
-        with pytest.raises(ValueError, match="zero must be a file .* is a folder or a device"):
+        with pytest.raises(ValueError, match=r"zero must be a file .* is a folder or a device"):
             read_model("/dev/zero")
 
 

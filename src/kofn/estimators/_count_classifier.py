@@ -220,6 +220,10 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         _require.option("loss", self.loss, self.LOSSES)
         _require.whole_number("bootstrap", self.bootstrap, low=0)
         _require.whole_number("max_categories", self.max_categories, low=1)
+        if self.n_jobs is not None:
+            _require.whole_number("n_jobs", self.n_jobs)
+            if self.n_jobs == 0:
+                raise ValueError("`n_jobs` must be a number of processes, or -1 for one on each processor; got 0.")
         if self.bootstrap == 1:
             raise ValueError("`bootstrap` must be 0 or at least 2: one fit has no spread; got 1. 50 is a good number.")
 
