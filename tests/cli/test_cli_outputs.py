@@ -179,7 +179,7 @@ def test_a_lock_on_a_file_that_was_replaced_is_none(tmp_path: Path, monkeypatch:
     """Between the opening of a lock's file and the lock, its holder ends and removes it, and a third takes a new one."""
     import fcntl
 
-    lock, held = fcntl.flock, []
+    lock, held = fcntl.flock, list[int]()
 
     def replaced_before(descriptor: int, operation: int) -> None:
         if not held:

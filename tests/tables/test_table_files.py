@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -214,7 +215,7 @@ def test_text_that_a_spreadsheet_would_run(tmp_path: Path, name: str) -> None:
 def test_a_carriage_return_ends_no_line(tmp_path: Path, name: str) -> None:
     """Nor does what follows it begin one, which a spreadsheet would run."""
     texts = ["x\r=cmd|'/C calc'!A1", "a\r\nb", "plain", "\r", ",\r"]
-    written = {"bag\rname": texts, "n": [1, 2, 3, 4, 5], "p": [0.5, np.nan, 1.0, 0.25, 1e-300]}
+    written: dict[str, list[Any]] = {"bag\rname": texts, "n": [1, 2, 3, 4, 5], "p": [0.5, np.nan, 1.0, 0.25, 1e-300]}
     with pytest.warns(TableWarning, match="begin with ="):
         write_table(tmp_path / name, [written, written])
     sign = "\t" if name == "t.tsv" else ","
@@ -230,9 +231,3 @@ def test_a_carriage_return_ends_no_line(tmp_path: Path, name: str) -> None:
 def test_texts_without_a_carriage_return_are_written_plainly(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv", [{"bag": ["a", "b\nc"], "n": [1, 2]}])
     assert (tmp_path / "t.csv").read_text() == 'bag,n\na,1\n"b\nc",2\n'
-
-
-def test_a_column_that_is_named_twice(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("bag,x\na,1\n")
-    with pytest.raises(ValueError, match="column 'bag' is named twice in 'bag, bag'"):
-        TableFile(tmp_path / "t.csv").parse_columns("bag, bag")

@@ -111,12 +111,9 @@ class TableFile:
         return [text] if text in self.columns else [name.strip() for name in text.split(",") if name.strip()]
 
     def parse_columns(self, text: str) -> list[str]:
-        """The columns of a list with commas, all of which must be there, none of them twice."""
+        """The columns of a list with commas, all of which must be there."""
         names = self.split_names(text) or [text]  # of no name at all it says that there is no such column
         self.require_columns(*names)
-        twice = [name for name, times in Counter(names).items() if times > 1]
-        if twice:
-            raise TableError(f"{self.path}: column {twice[0]!r} is named twice in {text!r}. Name it once.")
         return names
 
     def text_columns(self, columns: Sequence[str]) -> set[str]:
