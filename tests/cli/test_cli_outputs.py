@@ -15,6 +15,7 @@ from cli_calls import fine
 from typer.testing import CliRunner, Result
 
 from kofn.cli import app
+from kofn.cli._outputs import only_fit_of
 from kofn.estimators import LLPClassifier
 from kofn.learners import Linear
 
@@ -171,3 +172,26 @@ def test_info_opens_a_model_that_was_trained_in_python(tmp_path: Path) -> None:
     assert "m: llp, linear, loss count" in fine("info", tmp_path / "m")
     assert "features   3\n" in fine("info", tmp_path / "m")
     assert '"task": "llp"' in fine("info", tmp_path / "m", "--json")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
+def test_a_lock_on_a_file_that_was_replaced_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the opening of a lock's file and the lock, its holder ends and removes it, and a third takes a new one."""
+    import fcntl
+
+    lock, held = fcntl.flock, list[int]()
+
+    def replaced_before(descriptor: int, operation: int) -> None:
+        if not held:
+            (path,) = Path(os.environ["TMPDIR"]).glob("kofn-*.lock")
+            path.unlink()
+            held.append(os.open(path, os.O_RDWR | os.O_CREAT))
+            lock(held[0], fcntl.LOCK_EX)
+        lock(descriptor, operation)
+
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(fcntl, "flock", replaced_before)
+    with pytest.raises(ValueError, match="is being fitted by another process"), only_fit_of(tmp_path / "model"):
+        pass
+    os.close(held[0])

@@ -154,3 +154,43 @@ def test_a_fit_of_trees_that_is_ended_by_a_signal_says_so_and_leaves_nothing(
     assert errors.startswith(f"kofn: {'interrupted' if sent == signal.SIGINT else 'terminated'}. Nothing was kept")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "temporary"]
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+# The command, to which a signal comes at a given moment: when a name is imported, or when Python ends.
+AT_A_MOMENT = """
+import atexit, os, signal, sys
+number, when = int(sys.argv[1]), sys.argv[2]
+
+class At:
+    def find_spec(self, name, *_):
+        if name == when:
+            signal.raise_signal(number)
+
+def end():
+    signal.raise_signal(number)
+
+sys.meta_path.insert(0, At())
+if when == "end":
+    atexit.register(end)
+sys.argv = ["kofn", "--version"]
+from kofn.cli import main
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_signal_while_commands_are_imported(sent: signal.Signals) -> None:
+    words = [sys.executable, "-c", AT_A_MOMENT, str(sent.value), "kofn.cli._commands"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    word = "interrupted" if sent == signal.SIGINT else "terminated"
+    assert (done.returncode, done.stdout, done.stderr) == (128 + sent, "", f"kofn: {word}.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_signal_after_the_last_line_changes_nothing(sent: signal.Signals) -> None:
+    words = [sys.executable, "-c", AT_A_MOMENT, str(sent.value), "end"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("kofn ")

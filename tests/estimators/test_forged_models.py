@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from model_file_cases import forge
 import kofn
 from kofn._model_file import read_model, write_model
 from kofn.estimators import load
+from kofn.learners._tree_text import require_sound_trees
 
 TASK = bags_task(bags=12)
 TABLE = pd.DataFrame({"age": TASK.X[:, 0], "sex": np.resize(["f", "m", "x"], len(TASK.X)), "height": TASK.X[:, 1]})
@@ -72,7 +74,22 @@ WRONG = "must hold a LLPClassifier as this kofn writes it; .*Written by kofn"
     ("changes", "message"),
     [
         ({"classes_dtype": "<U100000000"}, "must have classes of at most 16777216 bytes; their dtype is <U100000000"),
-        ({"classes_dtype": "no such"}, WRONG),
+        ({"classes_dtype": "no such"}, "must have classes that are numbers or text"),
+        ({"classes": [[0], [1]]}, "must have classes that are numbers or text"),
+        ({"classes": [1, 1]}, "must have classes that differ"),
+        ({"rate": 1.5}, "must have rates from 0 to 1"),
+        ({"columns.names": ["age", "sex", 3]}, r"columns.names\[2\] is a int"),
+        ({"columns.names": ["age", "sex", ["height"]]}, r"columns.names\[2\] is a list"),
+        ({"columns.names": ["age", "sex", "age"]}, "names and categories that differ"),
+        ({"columns.names": ["age", "sex"]}, "must be of 3 columns in all its parts"),
+        ({"columns.categories": {"sex": ["f", {}, "x"]}}, r"columns.categories.sex\[1\] is a dict"),
+        ({"columns.categories": {"sex": ["f", "f", "x"]}}, "names and categories that differ"),
+        ({"parameters.noise": [[]]}, "as this kofn writes it|`noise` must"),
+        ({"parameters.noise": "loud"}, "`noise` must be a distribution and its scale"),
+        ({"parameters.bootstrap": 1 << 70, "n_features_in": 1 << 70}, "n_features_in is beyond 64 bits"),
+        ({"bag_effect": [1e308, None]}, "`bag_effect` must be from 0 to 100"),
+        ({"n_features_in": 2}, "must be of 2 columns in all its parts"),
+        ({"instance_shape": [2]}, "must be of 3 columns in all its parts"),
         ({"classes": [0] * 100_000, "classes_dtype": "<U16384"}, "at most 16777216 bytes; their dtype is <U16384"),
         ({"classes": [0, 1, 2]}, "must have a rate and a score for each of its 3 classes"),
         ({"classes": [0, 1, 2], "rate": [0.5, 0.3, 0.2]}, "must have a rate and a score for each of its 3 classes"),
@@ -187,7 +204,51 @@ ALTERATIONS: dict[str, Callable[[str], str]] = {
     "child": lambda text: of_one_size(text, "left_child=1", "left_child=9"),
     "twice": lambda text: text.replace("num_class=1", "num_class=1\nnum_class=1"),
     "zero": lambda text: text + "\0",
+    # LightGBM reads other numbers here than Python: these ended the process, or never ended.
+    "leaves with an underscore": lambda text: re.sub("num_leaves=.*", "num_leaves=1_0", text, count=1),
+    "a child with an underscore": lambda text: of_one_size(text, "left_child=1", "left_child=0_1"),
+    "children joined by a control character": lambda text: joined(text, "left_child", "\x1f"),
+    "children joined by a tab": lambda text: joined(text, "left_child", "\t"),
+    "columns joined by a comma": lambda text: joined(text, "split_feature", ","),
+    "two blanks": lambda text: joined(text, "right_child", "  "),
+    "a plus": lambda text: of_one_size(text, "split_feature=0", "split_feature=+0"),
+    "another digit": lambda text: of_one_size(text, "split_feature=0", "split_feature=\u0660"),
+    "beyond 32 bits": lambda text: of_one_size(text, "split_feature=0", "split_feature=4294967296"),
+    "a kind beyond 8 bits": lambda text: re.sub("decision_type=(.*)", r"decision_type=256 \1", text),
+    "a leaf that is no number": lambda text: re.sub("leaf_value=[^ ]*", "leaf_value=nan", text, count=1),
+    "a leaf that is too large": lambda text: re.sub("leaf_value=[^ ]*", "leaf_value=1e999", text, count=1),
+    "two ways to a leaf": lambda text: re.sub("right_child=-2", "right_child=-1", text, count=1),
+    "a field more": lambda text: text.replace("shrinkage=", "internal=1\nshrinkage=", 1),
+    "a header more": lambda text: text.replace("label_index=0", "label_index=0\nobjective=binary sigmoid:-1"),
+    "an average": lambda text: text.replace("label_index=0", "label_index=0\naverage_output"),
+    "another end": lambda text: text.replace("pandas_categorical:null", "pandas_categorical:" + "[" * 100_000),
+    # Only these three tell that sets of categories overlap, or run backwards.
+    "sets that run backwards": lambda text: with_sets(text, "0 2 1 2"),
+    "sets below 0": lambda text: with_sets(text, "0 -1 1 2"),
+    "sets beyond the end": lambda text: with_sets(text, "0 9 2 2"),
 }
+
+
+def joined(text: str, name: str, by: str) -> str:
+    """The words of a field joined by something else than a blank."""
+    return re.sub(f"{name}=(.* .*)", lambda found: f"{name}={found[1].replace(' ', by)}", text, count=1)
+
+
+def with_sets(text: str, bounds: str) -> str:
+    """Three sets of categories, which lie between these bounds; the size of the tree is right."""
+    altered = re.sub("num_cat=[0-9]+", "num_cat=3", text, count=1)
+    altered = re.sub("cat_boundaries=.*", f"cat_boundaries={bounds}", altered, count=1)
+    altered = re.sub("cat_threshold=.*", "cat_threshold=1 2", altered, count=1)
+    assert bounds in altered
+    return altered
+
+
+def resized(text: str) -> str:
+    """The text with the size of each tree."""
+    trees = text.partition("end of trees")[0]
+    starts = [found.start() for found in re.finditer("^Tree=", trees, re.MULTILINE)]
+    sizes = [end - start for start, end in zip(starts, [*starts[1:], len(trees)], strict=True)]
+    return re.sub("tree_sizes=.*", f"tree_sizes={' '.join(map(str, sizes))}", text)
 
 
 def of_one_size(text: str, old: str, new: str) -> str:
@@ -195,10 +256,19 @@ def of_one_size(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-@pytest.mark.parametrize("alter", ALTERATIONS.values(), ids=ALTERATIONS)
-def test_trees_that_are_none(saved: dict[str, bytes], alter: Callable[[str], str], tmp_path: Path) -> None:
+SIZED = list(ALTERATIONS)[list(ALTERATIONS).index("zero") :]  # whose trees have the sizes that they say
+
+
+@pytest.mark.parametrize("name", ALTERATIONS)
+def test_trees_that_are_none(saved: dict[str, bytes], name: str, tmp_path: Path) -> None:
+    alter = ALTERATIONS[name]
     (tmp_path / "model").write_bytes(saved["trees"])
-    text = alter(text_of(read_model(tmp_path / "model").tensors))
+    whole = text_of(read_model(tmp_path / "model").tensors)
+    require_sound_trees(whole)
+    text = alter(whole)
+    assert text != whole
+    if name in SIZED:
+        text = resized(text)
     tensor = torch.from_numpy(np.frombuffer(text.encode(), dtype=np.uint8).copy())
     with pytest.raises(ValueError, match="trees"):
         load(rewritten(tmp_path / "other", saved["trees"], {"trees": tensor}))

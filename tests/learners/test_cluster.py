@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import child_processes
 import numpy as np
 import psutil
 import pytest
@@ -166,12 +169,55 @@ def test_ctrl_c_ends_the_fit(client: Client, address: str) -> None:
 
 
 def test_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kofn.learners._cluster.WAIT", 0.5)
+    """It is waited for as long as is said; Dask's own client takes three times as long."""
+    monkeypatch.setattr("kofn.learners._cluster.WAIT", 4)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-        with pytest.raises(ConnectionError, match="`cluster` must be the address of a Dask scheduler that is running"):
+        start = time.monotonic()
+        with pytest.raises(ConnectionError, match=r"a Dask scheduler that is running; none answers at .* within 4 s"):
             kofn.Trees(rounds=1, cluster=address).fit(some_bags(40), seed=0)
+    assert 3 < time.monotonic() - start < 6
+
+
+LOST = """
+import sys
+import kofn
+from learner_cases import some_bags
+learner = kofn.Trees(rounds=1_000_000, cluster=sys.argv[1])
+try:
+    learner.fit(some_bags(40), seed=0, progress=lambda what, step, *_: print(step, flush=True))
+except ConnectionError as error:
+    print("error:", error)
+"""
+
+
+def test_a_killed_scheduler_ends_the_fit_in_one_line() -> None:
+    """And Dask says nothing of its own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{free.getsockname()[1]}"
+    dask = [sys.executable, "-W", "ignore", "-m", "dask"]
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    host, port = place.split(":")
+    scheduler = subprocess.Popen([*dask, "scheduler", "--host", host, "--port", port, "--no-dashboard"], **quiet)
+    worker = subprocess.Popen([*dask, "worker", f"tcp://{place}", "--no-dashboard", "--nworkers", "1"], **quiet)
+    try:
+        Client(f"tcp://{place}", timeout=60).close()
+        fit = child_processes.start(
+            LOST.replace("import kofn\n", "import kofn\nwarnings.simplefilter('ignore')\n"), f"tcp://{place}"
+        )
+        assert fit.stdout is not None
+        first = [fit.stdout.readline() for _ in range(12)]
+        assert first[-1].strip().isdigit(), first
+        scheduler.kill()
+        said = [line for line in child_processes.finish(fit).splitlines() if not line.isdigit()]
+        assert said == [said[0]]
+        assert said[0].startswith(f"error: the scheduler at tcp://{place} was lost during the fit")
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
 
 
 def test_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:

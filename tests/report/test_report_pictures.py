@@ -159,3 +159,17 @@ def test_an_opened_bag_shows_the_columns_that_were_left_out(folder: Path) -> Non
         assert table.columns == ["age", "x"]
         assert [int(str(value)) for value in table.values[1]] == [number + 99 for number in table.numbers]
         assert [effect.column for effect in report.effects] == ["age"]
+
+
+def test_no_program_is_started_for_a_file_that_is_named_as_another(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pillow has Ghostscript read EPS, whatever the name of its file."""
+    lines = ["%!PS-Adobe-3.0 EPSF-3.0", "%%BoundingBox: 0 0 9 9", "%%EndComments", "newpath", "%%EOF", ""]
+    (folder / "eps.png").write_text("\n".join(lines))
+
+    started = []
+    monkeypatch.setattr("subprocess.Popen.__init__", lambda *_, **__: started.append("a process"))
+    monkeypatch.setattr("PIL.EpsImagePlugin.Ghostscript", lambda *_, **__: started.append("Ghostscript"))
+    assert PictureFiles(["eps.png"], folder).thumbnail(0) == "cannot be read: eps.png"
+    assert started == []

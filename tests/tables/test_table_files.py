@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -207,3 +209,25 @@ def test_text_that_a_spreadsheet_would_run(tmp_path: Path, name: str) -> None:
         raw = pd.read_csv(tmp_path / name)
         assert raw["'=bag"].tolist()[:4] == ["'=1+1", "'+49 30", "-1", "'-x"]
         assert raw["'=bag"].str.replace(r"^'(?='*[=+@\t\r-])", "", regex=True).tolist() == names.tolist()
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz"])
+def test_a_carriage_return_ends_no_line(tmp_path: Path, name: str) -> None:
+    """Nor does what follows it begin one, which a spreadsheet would run."""
+    texts = ["x\r=cmd|'/C calc'!A1", "a\r\nb", "plain", "\r", ",\r"]
+    written: dict[str, list[Any]] = {"bag\rname": texts, "n": [1, 2, 3, 4, 5], "p": [0.5, np.nan, 1.0, 0.25, 1e-300]}
+    with pytest.warns(TableWarning, match="begin with ="):
+        write_table(tmp_path / name, [written, written])
+    sign = "\t" if name == "t.tsv" else ","
+    with (gzip.open if name.endswith("gz") else open)(tmp_path / name, "rt", newline="") as file:
+        rows = list(csv.reader(file, delimiter=sign))
+    assert [len(row) for row in rows] == [3] * 11
+    file_ = TableFile(tmp_path / name)
+    (frame,) = file_.chunks(file_.columns, text=["bag\rname"])
+    assert frame["bag\rname"].tolist() == texts + texts
+    np.testing.assert_array_equal(frame["p"], written["p"] * 2)
+
+
+def test_texts_without_a_carriage_return_are_written_plainly(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv", [{"bag": ["a", "b\nc"], "n": [1, 2]}])
+    assert (tmp_path / "t.csv").read_text() == 'bag,n\na,1\n"b\nc",2\n'

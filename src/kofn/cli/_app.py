@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -18,16 +16,13 @@ from typer.core import TyperGroup
 
 from kofn.cli._option_names import with_options
 from kofn.cli._screen_text import line, one_line, shell_command, system_error
+from kofn.cli._signals import ended_by, terminating
 
-UNFORESEEN, BAD_INPUT, INTERRUPTED, BROKEN_PIPE, TERMINATED = 1, 2, 130, 141, 143
+UNFORESEEN, BAD_INPUT, BROKEN_PIPE = 1, 2, 141
 
 PLAIN: dict[str, Any] = {"rich_markup_mode": None, "no_args_is_help": True, "pretty_exceptions_enable": False}
 
 UsageError: Any = typer.BadParameter.__base__  # of click, which some versions of typer bring with them
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, which ends a command as Ctrl-C does, with a status of its own."""
 
 
 class Commands(TyperGroup):
@@ -62,16 +57,16 @@ class Commands(TyperGroup):
 
     def _status(self, words: list[str], debug: bool, extra: dict[str, Any]) -> int:
         try:
-            with _terminating(), warnings_as_lines(self), self.make_context("kofn", words.copy(), **extra) as context:
+            with terminating(), warnings_as_lines(self), self.make_context("kofn", words.copy(), **extra) as context:
                 self.invoke(context)
                 sys.stdout.flush()
             return 0
         except typer.Exit as error:
             return int(error.exit_code)
         except KeyboardInterrupt as error:
-            ended = isinstance(error, Terminated)
-            _complain(f"{'terminated' if ended else 'interrupted'}. {error}".rstrip())
-            return TERMINATED if ended else INTERRUPTED
+            status, said = ended_by(error)
+            _complain(said)
+            return status
         except BrokenPipeError:
             _forget_stdout()
             return BROKEN_PIPE
@@ -111,23 +106,6 @@ def _forget_stdout() -> None:
         return
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextmanager
-def _terminating() -> Iterator[None]:
-    """SIGTERM is raised as an exception, as Python does with Ctrl-C, so that nothing half written is left."""
-    if threading.current_thread() is not threading.main_thread():  # which alone may have handlers
-        yield
-        return
-
-    def stop(*_: Any) -> None:
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Annotated, Any
 
 import typer
@@ -86,11 +85,3 @@ def _kofn(
     ] = False,
 ) -> None:
     pass
-
-
-def main() -> None:
-    """Run the command line."""
-    # PyTorch, scikit-learn and pandas make a million objects that live until the end. With Python's own thresholds the
-    # garbage collector goes through all of them again and again while they are imported, a tenth of the time.
-    gc.set_threshold(200_000, 30, 30)
-    app(prog_name="kofn")

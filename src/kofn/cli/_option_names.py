@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 # Arguments whose options have another name.
-OTHER_NAMES = {"n_folds": "--folds", "random_state": "--seed"}
+OTHER_NAMES = {"n_folds": "--folds", "random_state": "--seed", "n_jobs": "--jobs"}
 ARGUMENT = re.compile(r"`(\w+)(?:=(?:'([^'`]*)'|\"([^\"`]*)\"))?`")
 
 

@@ -142,7 +142,7 @@ def _verify(contents: Mapping[str, bytes], folder: Path) -> None:
 
 def _picture(content: bytes) -> np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]:
     image = _require.package("PIL.Image", extra="datasets")
-    return np.asarray(image.open(io.BytesIO(content)).convert("RGB"))
+    return np.asarray(image.open(io.BytesIO(content), formats=("BMP",)).convert("RGB"))
 
 
 def _centres(content: bytes) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

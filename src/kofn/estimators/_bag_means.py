@@ -21,6 +21,7 @@ MOST = 20_000  # bags or rows that it is fitted to: it is to take a second
 WIDE = 512  # columns, beyond which the table is sparse
 MOST_WIDE = 1000  # bags that it is then fitted to
 ROWS = 1 << 16  # whose features are made at a time
+KINDS = ("share", "any", "bag", "row")
 Floats = NDArray[np.float64]
 
 
@@ -134,9 +135,14 @@ class BagMeans:
             ValueError: weights that are not those of the design or of the classes.
         """
         design, weights = Design.from_model(facts["design"], tensors), tensors["weights"].numpy()
-        if weights.shape != (design.width + 1, *outputs):
-            raise ValueError(f"the model of bag means must have {design.width + 1} weights; it has {weights.shape}.")
-        return cls(design, weights, str(facts["kind"]))
+        if weights.dtype != np.float64 or weights.shape != (design.width + 1, *outputs):
+            raise ValueError(
+                f"the model of bag means must have {design.width + 1} weights; it has {weights.shape}, of "
+                f"{weights.dtype}."
+            )
+        if facts["kind"] not in KINDS:
+            raise ValueError(f"the model of bag means must predict one of {', '.join(KINDS)}; got {facts['kind']!r}.")
+        return cls(design, weights, facts["kind"])
 
 
 def _kind(problem: Problem) -> str:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from kofn.bags import Bags
 from kofn.classes import joint_cells
+from kofn.estimators._frames import column_names, frame_of, is_frame
 from kofn.estimators._row_labels import Array, as_array
 from kofn.learners import CountObjective, Objective, ProportionObjective, TransportObjective
 from kofn.targets import ClassCounts, MarginalClassCounts, class_counts_of_proportions, require_class_counts
@@ -42,18 +43,16 @@ class ClassTable:
         """
         if isinstance(y, ClassTable):
             return y
-        values = np.asarray(as_array(y))
+        named = is_frame(y)
+        values = frame_of(y, name="y").to_numpy() if named else np.asarray(as_array(y))
         if values.ndim != 2 or values.shape[1] < 2:
             return None
-        names = np.array(y.columns.tolist()) if hasattr(y, "columns") else np.arange(values.shape[1])
-        if len(np.unique(names)) < len(names):
-            raise ValueError(f"`y` must have columns of different names, one for each class; got {names.tolist()}.")
+        names = np.array(column_names(y)) if named else np.arange(values.shape[1])
         if (
             values.dtype.kind != "f"
         ):  # floating point keeps its precision, by which proportions are distinguished from counts
-            missing = {"na_value": np.nan} if hasattr(y, "iloc") else {}
             try:
-                values = y.to_numpy(np.float64, **missing) if missing else values.astype(np.float64)
+                values = values.astype(np.float64)
             except (TypeError, ValueError):
                 raise ValueError(
                     f"`y` must have numbers in the columns of all classes; got {values.dtype}, the first "

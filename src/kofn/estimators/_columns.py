@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import Any, TypeAlias
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from kofn._mapped import take
+from kofn.estimators._fact_shapes import require_shape
+from kofn.estimators._frames import Frame, Series, frame_of, is_frame
 
 Floats: TypeAlias = NDArray[np.float32]
 MAX_CATEGORIES = 256
@@ -57,32 +62,35 @@ class Columns:
         self.categories: dict[str, list[str]] = {}
 
     def learn(self, frames: Any) -> Columns:
-        """Learn the columns of a DataFrame, or of an iterable of such: the chunks of a table.
+        """Learn the columns of a data frame, or of an iterable of such: the chunks of a table.
 
         Raises:
-            ValueError: a column of dates or other objects, one without any value, with infinite ones, or with too many
-                categories; no column; no row.
+            ValueError: two columns of one name; a column of dates or other objects, one without any value, with
+                infinite ones, or with too many categories; no column; no row.
         """
         self.names, self.categories = [], {}
         found: dict[str, set[str]] = {}
-        empty: set[str] = set()
-        for number, frame in enumerate([frames] if hasattr(frames, "columns") else frames):
+        some = np.zeros(0, dtype=bool)  # of the columns of numbers: those that have a value
+        for number, chunk in enumerate([frames] if is_frame(frames) else frames):
+            frame = frame_of(chunk)
             if number == 0:
-                self.names = [str(name) for name in frame.columns]
+                self.names = frame.columns
                 found = {name: set() for name, numeric in _are_numeric(frame).items() if not numeric}
-                empty = set(self.names)
                 self.categories = {name: [] for name in found}  # so that the others are known to be numbers
-            if empty:
-                empty &= {str(name) for name, missing in frame.isna().all().items() if missing}
-            self._numbers(frame)
+                some = np.zeros(len(self.names) - len(found), dtype=bool)
+            some |= ~np.isnan(self._numbers(frame)).all(0)
             for name, known in found.items():
-                known.update(text for text in _texts(frame[name].drop_duplicates()) if isinstance(text, str))
+                column = frame[name]
+                some_of_each = column if column.dtype == nw.Object else column.unique()  # objects may have no hash
+                known.update(text for text in _texts(some_of_each) if isinstance(text, str))
                 self._require_few_categories(name, known)
         if not self.names:
             raise ValueError("there are no rows to learn from.")
-        if empty:
-            name = next(name for name in self.names if name in empty)
-            raise ValueError(f"column {name!r} has no value. Leave it out.")
+        valued = {name for name, known in found.items() if known}
+        valued |= {name for name, has in zip(self.numeric, some, strict=True) if has}
+        empty = next((name for name in self.names if name not in valued), None)
+        if empty is not None:
+            raise ValueError(f"column {empty!r} has no value. Leave it out.")
         self.categories = {name: sorted(known) for name, known in found.items()}
         return self
 
@@ -102,6 +110,7 @@ class Columns:
         Raises:
             ValueError: a column that is missing; text or infinity in a column of numbers.
         """
+        frame = frame_of(frame)
         there = set(frame.columns)
         absent = [name for name in self.names if name not in there]
         if absent:
@@ -131,12 +140,12 @@ class Columns:
             >>> columns.unseen(new, columns(new))
             {'sex': (1, 'x')}
         """
-        found = {}
+        frame, found = frame_of(frame), {}
         for place, name in enumerate(self.names):
             if name in self.categories:
-                rows = np.flatnonzero(np.isnan(encoded[:, place]) & frame[name].notna().to_numpy())
+                rows = np.flatnonzero(np.isnan(encoded[:, place]) & ~frame[name].is_null().to_numpy())
                 if len(rows):
-                    found[name] = (len(rows), str(frame[name].iloc[rows[0]]))
+                    found[name] = (len(rows), str(frame[name][int(rows[0])]))
         return found
 
     def to_facts(self) -> dict[str, Any]:
@@ -145,19 +154,29 @@ class Columns:
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> Columns:
-        """The columns whose facts these are."""
+        """The columns whose facts these are.
+
+        Raises:
+            ValueError, TypeError: they are not those of columns.
+        """
+        require_shape("columns", facts, {"max_categories": int, "names": [str], "categories": {...: [str]}})
         columns = cls(max_categories=facts["max_categories"])
         columns.names, columns.categories = list(facts["names"]), dict(facts["categories"])
+        lists = [columns.names, *columns.categories.values()]
+        if any(len(set(texts)) < len(texts) for texts in lists) or not columns.categories.keys() <= set(columns.names):
+            raise ValueError("the model's columns must have names and categories that differ.")
         return columns
 
-    def _numbers(self, frame: Any) -> NDArray[np.float64]:
+    def _numbers(self, frame: Frame) -> NDArray[np.float64]:
         """The columns of numbers, all at once: a table may have thousands."""
-        names = self.numeric
-        of_numbers = frame[names]
-        for name, numeric in _are_numeric(of_numbers).items():
-            if not numeric:
-                raise NotNumbersError(name)
-        values: NDArray[np.float64] = of_numbers.to_numpy(np.float64, na_value=np.nan)
+        names, kinds = self.numeric, frame.schema
+        whole = frame.select(names)
+        if all(kinds[name].is_numeric() for name in names):
+            values: NDArray[np.float64] = whole.to_numpy().astype(np.float64).reshape(len(frame), len(names))
+        else:
+            values = np.empty((len(frame), len(names)))
+            for place, name in enumerate(names):
+                values[:, place] = _numbers_of(whole[name])
         too_large = (abs(values) > np.finfo(np.float32).max).any(0)
         if too_large.any():
             raise ValueError(
@@ -177,7 +196,7 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class EncodedTable:
-    """A table that was read and encoded already, as the estimators take it in place of a DataFrame.
+    """A table that was read and encoded already, as the estimators take it in place of a data frame.
 
     Attributes:
         values: (rows, columns) float32, as `columns` makes them.
@@ -194,42 +213,50 @@ class EncodedTable:
         return EncodedTable(take(self.values, rows), self.columns)
 
 
-def has_categories(X: Any) -> bool:
-    """Whether X is a DataFrame of which some column is no numbers."""
-    return hasattr(X, "columns") and hasattr(X, "dtypes") and not all(_is_plain(dtype) for dtype in X.dtypes)
-
-
-def _is_plain(dtype: Any) -> bool:
-    """Whether a column's type is one that becomes numbers by itself."""
-    return getattr(dtype, "kind", "O") in "biufc"
-
-
-def _are_numeric(frame: Any) -> dict[str, bool]:
+def _are_numeric(frame: Frame) -> dict[str, bool]:
     """Whether each column is numbers, or else text; other things are refused."""
-    return {str(name): _is_numeric(str(name), dtype) for name, dtype in frame.dtypes.items()}
+    return {name: _is_numeric(frame, name, dtype) for name, dtype in frame.schema.items()}
 
 
-def _is_numeric(name: str, dtype: Any) -> bool:
-    if isinstance(dtype, np.dtype) and dtype.kind in "iuf":
+def _is_numeric(frame: Frame, name: str, dtype: Any) -> bool:
+    if dtype.is_numeric():
         return True
-    from pandas.api import types
-
-    if types.is_bool_dtype(dtype):
-        return False
-    if types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype):
-        return True
-    if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+    if dtype.is_temporal():
         raise ValueError(
             f"column {name!r} is dates or times. Turn it into numbers, such as days since a day that matters, or leave "
             f"it out."
         )
-    return False
+    if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean):
+        return False
+    return all(_is_number(value) for value in _values(frame[name]))
 
 
-def _texts(column: Any) -> Any:
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (Real, Decimal)) and type(value) is not bool
+
+
+def _values(column: Series) -> list[Any]:
+    """The values of a column that are there."""
+    missing = column.is_null().to_list()
+    return [value for value, absent in zip(column.to_list(), missing, strict=True) if not absent]
+
+
+def _numbers_of(column: Series) -> Any:
+    """A column of numbers, which may be Python objects; NaN where missing."""
+    if column.dtype.is_numeric():
+        return column.to_numpy().astype(np.float64)
+    if not all(_is_number(value) for value in _values(column)):
+        raise NotNumbersError(column.name)
+    found = np.full(len(column), np.nan)
+    found[~column.is_null().to_numpy()] = [float(value) for value in _values(column)]
+    return found
+
+
+def _texts(column: Series) -> Any:
     """Values as str, NaN where missing: an object array."""
-    values = column.astype(object).to_numpy(copy=True)
-    is_missing = column.isna().to_numpy()
+    values = np.empty(len(column), dtype=object)
+    values[:] = column.to_list()
+    is_missing = column.is_null().to_numpy()
     for place in np.flatnonzero([type(value) is not str for value in values]):
         if not is_missing[place] and not isinstance(values[place], (bool, np.bool_, int, np.integer)):
             raise ValueError(

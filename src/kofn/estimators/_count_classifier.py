@@ -23,10 +23,11 @@ from kofn.classes import one_vs_rest
 from kofn.counts import CountDistribution
 from kofn.estimators._baselines import Baselines, warn_if_useless
 from kofn.estimators._class_table import ClassTable
-from kofn.estimators._columns import Columns, EncodedTable, Floats, has_categories
+from kofn.estimators._columns import Columns, EncodedTable, Floats
 from kofn.estimators._count_mixture import CountMixture, count_distribution
 from kofn.estimators._ensemble import Ensemble, mixed
 from kofn.estimators._fingerprint import Fingerprint
+from kofn.estimators._frames import column_names, is_frame
 from kofn.estimators._rates import LabelShares, label_shares
 from kofn.estimators._row_labels import Array, as_array, bags_of, rows_of
 from kofn.estimators._saving import load, save
@@ -221,6 +222,10 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         _require.option("loss", self.loss, self.LOSSES)
         _require.whole_number("bootstrap", self.bootstrap, low=0)
         _require.whole_number("max_categories", self.max_categories, low=1)
+        if self.n_jobs is not None:
+            _require.whole_number("n_jobs", self.n_jobs)
+            if self.n_jobs == 0:
+                raise ValueError("`n_jobs` must be a number of processes, or -1 for one on each processor; got 0.")
         if self.bootstrap == 1:
             raise ValueError("`bootstrap` must be 0 or at least 2: one fit has no spread; got 1. 50 is a good number.")
 
@@ -229,12 +234,14 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
 
         Labels of several classes, a `ClassTable`, come back as they are.
         """
-        if isinstance(X, EncodedTable) or has_categories(X):
+        if isinstance(X, EncodedTable) or is_frame(X):
             self.columns_ = (
                 X.columns if isinstance(X, EncodedTable) else Columns(max_categories=self.max_categories).learn(X)
             )
             self.n_features_in_ = len(self.columns_.names)
             self.feature_names_in_ = np.array(self.columns_.names, dtype=object)
+            if is_frame(X) and not all(isinstance(name, str) for name in column_names(X)):
+                del self.feature_names_in_  # as scikit-learn has it: numbers name no columns
             values = X.values if isinstance(X, EncodedTable) else self.columns_(X)
             return values, y if isinstance(y, ClassTable) else rows_of(y, len(values))
         self.columns_ = None
@@ -250,12 +257,13 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         if isinstance(X, EncodedTable):
             return X.values
         if self.columns_ is not None:
-            if not hasattr(X, "columns"):
+            if is_frame(X):
+                return self.columns_(X)
+            if self.columns_.categories:
                 raise ValueError(
-                    f"X must be a DataFrame with the columns that {type(self).__name__} was trained with; got "
+                    f"X must be a data frame with the columns that {type(self).__name__} was trained with; got "
                     f"{type(X).__name__}."
                 )
-            return self.columns_(X)
         options = {"dtype": np.float32, "allow_nd": True, "reset": False, "ensure_all_finite": _allowed(X)}
         rows = validate_data(self, as_array(X), **options)
         if rows.shape[1:] != self.instance_shape_:

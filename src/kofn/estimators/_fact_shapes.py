@@ -7,6 +7,7 @@ from typing import Any
 
 NUMBER = (int, float)
 TEXT_OR_NONE = (str, NoneType)
+WIDEST_INT = 2**64  # beyond what numpy and torch hold; JSON has integers of any length
 NUMBER_OR_NONE = (int, float, NoneType)
 
 
@@ -20,7 +21,7 @@ def require_shape(name: str, value: Any, shape: Any) -> None:
             shapes of their values, where ... stands for all names.
 
     Raises:
-        TypeError: it has another.
+        TypeError: it has another, or an integer beyond 64 bits.
         KeyError: a name is missing.
 
     Examples:
@@ -32,6 +33,8 @@ def require_shape(name: str, value: Any, shape: Any) -> None:
     kinds = type(shape) if isinstance(shape, (list, dict)) else shape
     if not isinstance(value, kinds) or (isinstance(value, bool) and shape is not bool):
         raise TypeError(f"its {name} is a {type(value).__name__}")
+    if isinstance(value, int) and abs(value) >= WIDEST_INT:
+        raise TypeError(f"its {name} is beyond 64 bits")
     if isinstance(shape, list):
         for place, item in enumerate(value):
             require_shape(f"{name}[{place}]", item, shape[0])

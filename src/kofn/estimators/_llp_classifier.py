@@ -18,6 +18,7 @@ from kofn.estimators._bag_effects import fit_with_bag_effect, warn_if_narrow, wi
 from kofn.estimators._class_table import ClassTable, class_objective
 from kofn.estimators._count_classifier import CountClassifier
 from kofn.estimators._ensemble import mixed_losses
+from kofn.estimators._noise import noise_distribution
 from kofn.estimators._posteriors import member_posteriors
 from kofn.estimators._rates import count_rates
 from kofn.estimators._row_labels import Array, bag_weights, bags_of, require_classes, rows_of, together
@@ -296,6 +297,8 @@ class LLPClassifier(CountClassifier):
         _require.option("rounding", self.rounding, ("error", "nearest", "spread"))
         if self.noise is not None and self.label == "interval":
             raise ValueError("`noise` goes with label='count' or 'proportion'; an interval says all that it can mean.")
+        if self.noise is not None:
+            noise_distribution(self.noise)
         if self.bag_effect == "fit":
             if getattr(self.learner, "checkpoint", None) is not None:
                 raise ValueError(

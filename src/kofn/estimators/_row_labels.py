@@ -14,15 +14,16 @@ from torch import Tensor
 from kofn import _require
 from kofn.bags import Bags
 from kofn.estimators._fit_warning import FitWarning
+from kofn.estimators._frames import column_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 IN_ORDER = {("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), ("negative", "positive"), ("neg", "pos")}
 
 
 def as_array(values: Any) -> Any:
-    """A tensor as an array, from whatever device; anything else as it is."""
+    """A tensor, from whatever device, or a column of a data frame as an array; anything else as it is."""
     if not isinstance(values, Tensor):
-        return values
+        return column_of(values)
     host = values.detach().cpu()
     return host.float().numpy() if host.dtype == torch.bfloat16 else host.numpy()  # numpy has no bfloat16
 
@@ -129,7 +130,7 @@ def warn_of_words(classes: Array, larger: str, smaller: str, *, stacklevel: int)
         )
 
 
-def proportions(y: Array, *, together: bool, classes: Array | None = None) -> tuple[Array, NDArray[np.float64]]:
+def proportions(y: Array, *, together: bool, classes: Array | None = None) -> tuple[Array, NDArray[Any]]:
     """The classes and each row's proportion: numbers from 0 to 1 as they are, other labels as their class 0 or 1.
 
     Args:
@@ -137,11 +138,11 @@ def proportions(y: Array, *, together: bool, classes: Array | None = None) -> tu
         together: some bag has more than one row, so that numbers beyond 0 and 1 would be counts or percentages.
         classes: those that were trained with, if any.
     """
-    numbers = y.dtype.kind in "biuf"
-    if numbers and ((y >= 0) & (y <= 1)).all() and (classes is None or together or classes.tolist() == [0, 1]):
+    are_numbers = y.dtype.kind in "biuf"
+    if are_numbers and ((y >= 0) & (y <= 1)).all() and (classes is None or together or classes.tolist() == [0, 1]):
         whole = np.isin(y, (0, 1)).all()
-        return np.array([0, 1], dtype=y.dtype if whole else np.int64), y.astype(np.float64)
-    if numbers and (together or (y.dtype.kind == "f" and len(np.unique(y)) > 2)):
+        return np.array([0, 1], dtype=y.dtype if whole else np.int64), numbers(y)
+    if are_numbers and (together or (y.dtype.kind == "f" and len(np.unique(y)) > 2)):
         outside = y[(y < 0) | (y > 1)]
         rule = "proportions from 0 to 1" + ("" if together else ", or two classes")
         raise ValueError(
@@ -150,7 +151,7 @@ def proportions(y: Array, *, together: bool, classes: Array | None = None) -> tu
         )
     if classes is not None:
         return classes, known_classes(y, classes).astype(np.float64)
-    if together and not numbers and len(np.unique(y.astype(str))) > 2:
+    if together and not are_numbers and len(np.unique(y.astype(str))) > 2:
         raise ValueError(
             f"`y` must be numbers, proportions from 0 to 1; got text such as {str(y[0])!r}. Of '37 %' make 0.37: "
             f"y.str.rstrip(' %').astype(float) / 100 in pandas."
@@ -159,7 +160,7 @@ def proportions(y: Array, *, together: bool, classes: Array | None = None) -> tu
     return found, row.astype(np.float64)
 
 
-def require_groups(proportions: NDArray[np.float64]) -> None:
+def require_groups(proportions: NDArray[Any]) -> None:
     """Require 0 or 1 of rows that are bags of their own: a proportion between them wants a bag of several."""
     between = (proportions != 0) & (proportions != 1)
     if between.any():
@@ -182,8 +183,10 @@ def whole_counts(y: Array) -> NDArray[np.int64]:
     return values.astype(np.int64)
 
 
-def numbers(y: Array) -> NDArray[np.float64]:
-    """Labels that are numbers, as float64."""
+def numbers(y: Array) -> NDArray[Any]:
+    """Labels that are numbers, as floating point: of float32 they stay so, by whose precision a third is known."""
+    if y.dtype in (np.float32, np.float64):
+        return y
     try:
         return y.astype(np.float64)
     except (TypeError, ValueError):
@@ -218,7 +221,7 @@ def bag_weights(weight: Any, bags: Bags, rows: int, *, name: str) -> Tensor | No
     """The weight of each bag, from one that is repeated on its rows, none negative and not all 0."""
     if weight is None:
         return None
-    weights = bags.common(numbers(rows_of(weight, rows, name=name)), name=name)
+    weights = bags.common(numbers(rows_of(weight, rows, name=name)), name=name).double()
     if not bool((weights >= 0).all()) or not bool((weights > 0).any()):
         raise ValueError(f"`{name}` must be at least 0, and above 0 for some bag; got {float(weights.min()):g}.")
     if bool(weights.isinf().any()):

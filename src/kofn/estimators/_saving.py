@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
@@ -37,6 +38,15 @@ SHAPES: dict[str, Any] = {  # of facts that nothing below would check
     "validation_loss": NUMBER_OR_NONE,
     "baselines": {...: NUMBER},
     "label_shares": (list, NoneType),
+    "parameters": dict,
+    "columns": (dict, NoneType),
+    "n_features_in": int,
+    "instance_shape": [int],
+    "classes": list,
+    "classes_dtype": str,
+    "seed": int,
+    "loss": (str, NoneType),
+    "held_out": [int],
     "fingerprint": (dict, NoneType),
     "held_out_parts": int,
     "held_out_scores": [str],
@@ -132,12 +142,16 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     learner = kinds[described["kind"]](**_tuples(described["parameters"]), **code)
     rest = {name: value for name, value in given.items() if name not in options}
     estimator = kind(learner, **(_tuples(facts["parameters"]) | rest))
+    learner.require_options()
+    estimator._check_options()
     estimator.fitted_learner_ = copy(learner)
     estimator.fitted_ = learner.from_model(described["state"], model.tensors)
     estimator.members_ = [
         learner.from_model(state, _beginning(model.tensors, _member(number)))
         for number, state in enumerate(facts["members"])
     ]
+    if not re.fullmatch(r"[<>|=][biufUO][0-9]{0,9}", facts["classes_dtype"]):
+        raise ValueError(f"{path} must have classes that are numbers or text; they are {facts['classes_dtype']!r:.80}.")
     dtype = np.dtype(facts["classes_dtype"])
     if dtype.itemsize * len(facts["classes"]) > WIDEST:
         raise ValueError(f"{path} must have classes of at most {WIDEST} bytes; their dtype is {dtype}. Fit again.")
@@ -147,11 +161,19 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
         raise ValueError(
             f"{path} must have a rate and a score for each of its {len(facts['classes'])} classes. Fit again."
         )
+    if not ((rate >= 0) & (rate <= 1)).all():
+        raise ValueError(f"{path} must have rates from 0 to 1; it has {rate}. Fit again.")
+    if not all(type(each) in (bool, int, float, str) for each in facts["classes"]):
+        raise ValueError(f"{path} must have classes that are numbers or text. Fit again.")
     estimator.classes_ = np.array(facts["classes"], dtype=dtype)
+    if len(np.unique(estimator.classes_)) < len(facts["classes"]):
+        raise ValueError(f"{path} must have classes that differ; it has {facts['classes']!r:.200}. Fit again.")
     estimator.columns_ = None if facts["columns"] is None else Columns.from_facts(facts["columns"])
     estimator.instance_shape_, estimator.seed_ = tuple(facts["instance_shape"]), facts["seed"]
+    _require_columns(estimator, facts, path)
     estimator.rate_ = rate if rate.ndim else float(rate)
     require_shape("label_shares", facts["label_shares"] or [], [[NUMBER]])
+    require_shape("feature_names_in", facts["feature_names_in"] or [], [str])
     estimator.label_shares_ = None if facts["label_shares"] is None else LabelShares.from_facts(facts["label_shares"])
     estimator.history_, estimator.best_step_ = facts["history"], facts["best_step"]
     estimator.validation_loss_, estimator.baselines_ = facts["validation_loss"], facts["baselines"]
@@ -174,6 +196,8 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     estimator.bag_means_ = None
     if means is not None:
         estimator.bag_means_ = BagMeans.from_model(means, _beginning(model.tensors, BAG_MEANS), rate.shape)
+        if not estimator.bag_means_.design.takes(estimator.instance_shape_, _categories(estimator)):
+            raise ValueError(f"{path} must have a model of bag means of its own columns; they are others. Fit again.")
     fingerprint = facts["fingerprint"]
     if fingerprint is not None:
         require_shape("fingerprint", fingerprint, FINGERPRINT)
@@ -185,6 +209,21 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
             raise ValueError(f"the model must have {length} of its {name}; it has {tuple(scores.shape)}.")
         setattr(estimator, name, None if scores is None else scores.double().numpy())
     return estimator
+
+
+def _categories(estimator: Any) -> dict[int, int]:
+    return {} if estimator.columns_ is None else estimator.columns_.category_counts
+
+
+def _require_columns(estimator: Any, facts: Mapping[str, Any], path: Path) -> None:
+    """Require that all parts of a model are of the same columns, or of instances of the same shape."""
+    shape, names = estimator.instance_shape_, facts["feature_names_in"]
+    named = [each for each in (names, estimator.columns_ and estimator.columns_.names) if each is not None]
+    sound = facts["n_features_in"] == shape[0] and all(len(each) == shape[0] for each in named)
+    if not sound or not all(
+        each.takes(shape, _categories(estimator)) for each in (estimator.fitted_, *estimator.members_)
+    ):
+        raise ValueError(f"{path} must be of {facts['n_features_in']} columns in all its parts; it is not. Fit again.")
 
 
 def _member(number: int) -> str:

@@ -58,7 +58,8 @@ def count_statement(
         known = bags.common(numbers(y), name="y")
         if label == "proportion":
             known = counts_of_proportions(known, bags.sizes, noisy=True)
-        return zero_one, known, CountObjective(partial(Noisy, noise=noise_distribution(noise))), known.double()
+        known = known.double()
+        return zero_one, known, CountObjective(partial(Noisy, noise=noise_distribution(noise))), known
     counts = bags.common(whole_counts(y), name="y")
     with _naming_y():
         from_counts(counts, bags.sizes, names=bags.names)

@@ -8,6 +8,7 @@ workers are alive. Whatever goes wrong in one of them ends all.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -68,17 +69,56 @@ def fit_on_cluster(
 
 @contextmanager
 def _client(address: str) -> Iterator[Any]:
-    """A client of a scheduler."""
+    """A client of a scheduler, which logs nothing: what goes wrong is raised, with its cause."""
     distributed = _require.package("distributed", extra="cluster")
+    with _without_logs("distributed", "tornado", "asyncio"):
+        try:
+            _wait_for_answer(address)
+            client = distributed.Client(address, timeout=WAIT, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ConnectionError(
+                f"`cluster` must be the address of a Dask scheduler that is running; none answers at {address} within "
+                f"{WAIT:g} s: {error}. Start one with: dask scheduler"
+            ) from None
+        with client:
+            try:
+                yield client
+            except distributed.comm.CommClosedError as error:
+                raise ConnectionError(f"the scheduler at {address} was lost during the fit: {error}") from None
+
+
+def _wait_for_answer(address: str) -> None:
+    """Wait until something listens at an address of TCP; a client of Dask waits several times as long as it is told.
+
+    Raises:
+        OSError: nothing does.
+        ValueError: no such address.
+    """
+    parts, until = urlsplit(address), monotonic() + WAIT
+    if parts.scheme not in ("tcp", "tls") or parts.hostname is None or parts.port is None:
+        return
+    while True:
+        try:
+            socket.create_connection((parts.hostname, parts.port), timeout=WAIT).close()
+            return
+        except OSError:
+            if monotonic() + PAUSE > until:
+                raise
+        sleep(PAUSE)
+
+
+@contextmanager
+def _without_logs(*packages: str) -> Iterator[None]:
+    """Let the loggers of these packages be silent while it lasts: they write tracebacks of every lost connection."""
+    loggers = [logging.getLogger(name) for name in logging.root.manager.loggerDict if name.split(".")[0] in packages]
+    loud = [logger for logger in loggers if not logger.disabled]
+    for logger in loud:
+        logger.disabled = True
     try:
-        client = distributed.Client(address, timeout=WAIT, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise ConnectionError(
-            f"`cluster` must be the address of a Dask scheduler that is running; none answers at {address}: {error}. "
-            f"Start one with: dask scheduler"
-        ) from None
-    with client:
-        yield client
+        yield
+    finally:
+        for logger in loud:
+            logger.disabled = False
 
 
 @contextmanager
@@ -169,10 +209,7 @@ def _run(client: Any, jobs: dict[str, Job], progress: Progress | None) -> list[O
 
 def _require_all(client: Any, addresses: Iterable[str]) -> None:
     """Require that all workers are there."""
-    try:
-        there = client.nthreads()
-    except OSError as error:
-        raise ConnectionError(f"the scheduler at {client.scheduler.address} was lost during the fit: {error}") from None
+    there = client.nthreads()
     lost = [address for address in addresses if address not in there]
     if lost:
         raise ConnectionError(f"the worker at {lost[0]} was lost during the fit, which cannot go on without its bags.")

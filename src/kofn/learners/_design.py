@@ -77,6 +77,11 @@ class Design:
         return cls(numeric, mean.astype(np.float32), scale.astype(np.float32), missing, dict(categories))
 
     @property
+    def columns(self) -> int:
+        """Number of columns of the table."""
+        return len(self.numeric) + len(self.categories)
+
+    @property
     def width(self) -> int:
         """Number of columns of the result."""
         return len(self.numeric) + len(self.missing) + sum(self.categories.values())
@@ -112,6 +117,10 @@ class Design:
         dense: Floats = self.features(instances).dense().numpy()
         return dense
 
+    def takes(self, shape: tuple[int, ...], categories: Mapping[int, int]) -> bool:
+        """Whether it was learned on instances of this shape, with so many categories by column."""
+        return shape == (self.columns,) and dict(categories) == self.categories
+
     def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """What a model file keeps of it: plain facts and tensors."""
         tensors = {
@@ -132,13 +141,19 @@ class Design:
         # Each by itself: counts of which some are negative could add up to a width that is right.
         if not all(type(column) is int and type(k) is int and k >= 0 for column, k in categories.items()):
             raise ValueError("the model's columns must have numbers of categories, 0 or more.")
-        if {part.ndim for part in (numeric, mean, scale, missing)} != {1} or not len(numeric) == len(mean) == len(
-            scale
-        ):
+        kinds = [(part.dtype.str[1:], part.ndim) for part in (numeric, missing, mean, scale)]
+        if kinds != [("i8", 1), ("i8", 1), ("f4", 1), ("f4", 1)] or not len(numeric) == len(mean) == len(scale):
             raise ValueError(
                 f"the model must have a mean and a scale for each of its {len(numeric)} columns of numbers."
             )
-        return cls(numeric, mean, scale, missing, categories)
+        design = cls(numeric, mean, scale, missing, categories)
+        if numeric.tolist() != [c for c in range(design.columns) if c not in categories]:
+            raise ValueError(
+                f"the model must have {design.columns} columns, of numbers or categories; others are named."
+            )
+        if not (np.diff(missing) > 0).all() or not ((missing >= 0) & (missing < len(numeric))).all():
+            raise ValueError("the model's columns with missing values must be columns of numbers.")
+        return design
 
 
 @dataclass(frozen=True, eq=False)

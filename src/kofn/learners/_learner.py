@@ -48,6 +48,10 @@ class Fitted(ABC):
     def logits(self, instances: Instances) -> Logits:
         """Log-odds (n,) of instances (n, ...), or log-probabilities (n, C) of classes but for a constant."""
 
+    def takes(self, shape: tuple[int, ...], categories: Mapping[int, int]) -> bool:
+        """Whether it was fitted to instances of this shape, with so many categories by column; True if not known."""
+        return True
+
     @abstractmethod
     def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """What a model file keeps: plain facts and tensors, from which the learner's `from_model` makes the same."""

@@ -139,8 +139,10 @@ class Linear(Learner):
 
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedLinear:
         design, weights = Design.from_model(facts["design"], tensors), tensors["weights"].numpy()
-        if weights.ndim not in (1, 2) or len(weights) != design.width + 1:
-            raise ValueError(f"the model must have {design.width + 1} weights; it has {weights.shape}.")
+        if weights.dtype != np.float64 or weights.ndim not in (1, 2) or len(weights) != design.width + 1:
+            raise ValueError(
+                f"the model must have {design.width + 1} weights; it has {weights.shape}, of {weights.dtype}."
+            )
         return FittedLinear(design, weights)
 
     def settled(self, fitted: Fitted, problem: Problem) -> Linear:
@@ -334,6 +336,9 @@ class FittedLinear(Fitted):
     def outputs(self) -> tuple[int, ...]:
         """The shape of an instance's logits."""
         return self.weights.shape[1:]
+
+    def takes(self, shape: tuple[int, ...], categories: Mapping[int, int]) -> bool:
+        return self.design.takes(shape, categories)
 
     @property
     def coefficients(self) -> Weights:

@@ -181,6 +181,8 @@ class Network(Learner):
             embeds = self._embeds(design) and any(name.endswith("0.embedding") for name in tensors)
             network = self._new(shape, outputs, pooling, design if embeds else None)
         weights = {name.removeprefix("network."): t for name, t in tensors.items() if name.startswith("network.")}
+        if isinstance(self.module, str) and len({(t.dtype, t.is_floating_point()) for t in weights.values()}) > 1:
+            raise ValueError("the model's weights must be of one dtype, a floating one.")
         try:
             network.load_state_dict(weights, assign=True)  # in the precision that was saved
         except RuntimeError as error:
@@ -308,6 +310,9 @@ class FittedNetwork(Fitted):
         with torch.no_grad():
             logits: Logits = network_logits(self.network.eval(), x, self.outputs, offsets).double().numpy()
         return logits
+
+    def takes(self, shape: tuple[int, ...], categories: Mapping[int, int]) -> bool:
+        return shape == self.shape if self.design is None else self.design.takes(shape, categories)
 
     def to_model(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         facts, tensors = (None, {}) if self.design is None else self.design.to_model()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed
 from torch import Tensor
 
 from kofn.learners._learner import Fitted, Learner, Progress, one_thread
@@ -28,12 +28,13 @@ def fit_resamples(
         problem: whose bags are resampled.
         number: how many fits.
         seed: random seed.
-        n_jobs: number of processes, as in scikit-learn.
+        n_jobs: number of processes, as in scikit-learn; never more than fits or processors.
         progress: called after each fit.
     """
     together = torch.distributed.is_available() and torch.distributed.is_initialized()
     # The processes of torchrun train each network together, and must not start others.
-    jobs = Parallel(n_jobs=1 if together else n_jobs, return_as="generator")
+    wanted = 1 if together else n_jobs if n_jobs is None else min(n_jobs, number, cpu_count())
+    jobs = Parallel(n_jobs=wanted, return_as="generator")
     fitted: list[Fitted] = []
     for model in jobs(delayed(_fit_one)(learner, problem, seed, place) for place in range(number)):
         fitted.append(model)

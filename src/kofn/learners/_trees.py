@@ -165,6 +165,8 @@ class Trees(Learner):
     def from_model(self, facts: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> FittedTrees:
         text = tensors["trees"].numpy().tobytes().decode()
         start = np.array(facts["start"], dtype=np.float64)
+        if start.ndim > 1 or not np.isfinite(start).all():
+            raise ValueError("the model's trees must be added to a finite number, or to one for each class.")
         if text:
             require_sound_trees(text, classes=start.size)
         return FittedTrees(text=text, start=start, threads=self.threads)
@@ -263,6 +265,9 @@ class FittedTrees(Fitted):
     def outputs(self) -> tuple[int, ...]:
         """The shape of an instance's logits."""
         return self.start.shape
+
+    def takes(self, shape: tuple[int, ...], categories: Mapping[int, int]) -> bool:
+        return self.booster is None or shape == (self.booster.num_feature(),)
 
     def importances(self, features: int) -> Logits:
         """(features,) the share of each column in what all splits gained; 0 of all where no tree has a split."""

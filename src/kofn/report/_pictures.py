@@ -14,6 +14,7 @@ import numpy as np
 from kofn.report._contents import Image
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")  # Pillow runs other programs for some, whatever a file's name
 LOOKED_AT = 200  # values of a column that say whether it names pictures
 SIDE = 64  # pixels
 MOST_PICTURES = 600  # of about 2 kB each on a page
@@ -77,7 +78,7 @@ class PictureFiles:
                 return f"too large: {path}"
             with warnings.catch_warnings():
                 warnings.simplefilter("error")  # such as of a picture that would fill the memory
-                with Pictures.open(place) as picture:
+                with Pictures.open(place, formats=FORMATS) as picture:
                     picture.draft("RGB", (2 * SIDE, 2 * SIDE))
                     small = picture.convert("RGB")
                     small.thumbnail((SIDE, SIDE))

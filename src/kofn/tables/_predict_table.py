@@ -195,8 +195,10 @@ def _columns(names: list[Any], many: int) -> list[NDArray[Any]]:
 
 
 def _require_other_names(file: TableFile, repeated: Sequence[str], written: Sequence[str]) -> None:
-    """Require that no column of the data has the name of a column that is written beside it."""
-    for name in repeated:
+    """Require columns of the data that differ, and none of the name of a column that is written beside it."""
+    for place, name in enumerate(repeated):
+        if name in repeated[:place]:
+            raise ValueError(f"{file.path}: column {name!r} is to be repeated twice. Name it once.")
         if name in written:
             raise ValueError(
                 f"{file.path}: column {name!r} cannot be repeated beside {', '.join(written)}: one of them would be "

@@ -107,7 +107,10 @@ class TableModel:
         try:
             require_shape("table", extra["table"], _TABLE)
             require_shape("sizes", extra["table"]["data"]["sizes"] or [], [int])
-            require_shape("sensitivity", extra["table"]["validation"].get("sensitivity", []), [_SENSITIVITY])
+            validation = dict(extra["table"]["validation"])
+            require_shape("sensitivity", validation.pop("sensitivity", []), [_SENSITIVITY])
+            require_shape("confusion", validation.pop("confusion", {}), {...: {...: int}})
+            require_shape("validation", {name: validation[name] for name in validation.keys() - {"on"}}, {...: NUMBER})
             if extra["table"]["task"] not in get_args(Task):
                 raise TypeError(f"its task is {extra['table']['task']!r}")
             return cls(estimator, **extra["table"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import warnings
 from collections.abc import Iterable, Mapping
@@ -58,7 +59,8 @@ def write_table(path: str | os.PathLike[str], chunks: Iterable[Mapping[str, Any]
             guards = 0
             for frame in frames:
                 safe, changed = guarded_frame(frame)
-                safe.to_csv(part, mode="a", sep=delimiter, index=False, header=not rows)
+                quoting = _quoting(safe)
+                safe.to_csv(part, mode="a", sep=delimiter, index=False, header=not rows, quoting=quoting)
                 rows, guards = rows + len(frame), guards + changed
             if guards:
                 warnings.warn(
@@ -69,6 +71,16 @@ def write_table(path: str | os.PathLike[str], chunks: Iterable[Mapping[str, Any]
                     stacklevel=2,
                 )
     return rows
+
+
+def _quoting(frame: Any) -> int:
+    """How texts of a CSV are quoted: where one has a carriage return, which ends a line for many readers, all are.
+
+    The writer quotes a text with a line feed, but not one with a carriage return alone.
+    """
+    texts = [frame.columns, *(column for _, column in frame.items() if column.dtype.kind not in "iufbmM")]
+    returns = any("\r" in value for column in texts for value in column if isinstance(value, str))
+    return csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
 
 
 def _parquet(path: Path, frames: Iterable[Any]) -> int:
