@@ -25,6 +25,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from ages import of_paper
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
@@ -73,7 +74,7 @@ def table(name: str) -> str:
         shown_as = f'<div class="wide">{html_layout(layout)}</div>'
         parts += ([f"**`{layout.metric}`**"] if layout.metric else []) + [shown_as]
     flat = flat_markdown(name).replace("*", "\\*")
-    return "\n\n".join([*parts, folded("Row by row, with differences and seconds", flat)])
+    return "\n\n".join([*parts, of_paper(name), folded("Row by row, with differences and seconds", flat)])
 
 
 def folded(title: str, markdown: str) -> str:
