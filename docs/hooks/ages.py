@@ -1,8 +1,8 @@
 """How old the records are that a page shows: the commit of each, and how many commits have changed its code since.
 
-The sentence follows every table of `bench/` that a page includes. Where a page has only words from a record, it stands in
-place of ``<!-- age: NAME -->`` on a line of its own. `bench.record.SPEAKS_OF` says which code a record is about. Without
-git, or in a clone without the history, nothing is said.
+The sentence follows every table of `bench/` that a page includes. Where a page has only words from a record, it stands
+in place of ``<!-- age: NAME -->`` on a line of its own. `bench.record.SPEAKS_OF` says which code a record is about.
+Without git, or in a clone without the history, nothing is said.
 """
 
 from __future__ import annotations

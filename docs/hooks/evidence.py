@@ -1,7 +1,6 @@
 """What the pages and the README say of errors and intervals, in sentences made from all rows of records in `bench/`.
 
-A range begins with its worst row. In a page, on a line of its own, ``<!-- evidence: NAME -->``: `exact`, `counts`,
-`shifts`, `bootstrap`, `mixture` or `triton`.
+A range begins with its worst row. In a page, on a line of its own, ``<!-- evidence: NAME -->``, with a name of `MADE`.
 """
 
 from __future__ import annotations
@@ -92,6 +91,46 @@ def mixture(cells: Sequence[Record]) -> str:
     return " ".join(parts)
 
 
+def honest(honest: Record) -> str:
+    """How far the loss of held-out bags is from that of new bags, apart from the luck of these bags."""
+    gaps = {name: fits["without_chance"] for name, fits in honest["summary"].items()}
+    worst_first = sorted(gaps, key=lambda name: gaps[name]["difference"])
+    number = {fits["fits"] for fits in honest["summary"].values()}
+    losses = [fits["true"] for fits in honest["summary"].values()]
+    told = listed(
+        f"{gaps[name]['difference']:+.3f} ± {gaps[name]['standard_error']:.3f} ({name.replace('em', 'EM')})"
+        for name in worst_first
+    )
+    return (
+        f"In {listed(map(str, sorted(number)))} simulated fits of each learner, its mean differed from the loss of new "
+        f"bags, which was {min(losses):.2f} to {max(losses):.2f}, by {told}, where the luck of the held-out bags is "
+        f"taken out."
+    )
+
+
+def noise(random_columns: Record) -> str:
+    """What the verdicts and warnings say of fits that can have learned nothing."""
+    some = random_columns["summary"]
+    fits = sum(each["fits"] for each in some.values())
+    good = {mark: sum(each["marks"][mark]["good"] for each in some.values()) for mark in ("skill", "rows")}
+    return (
+        f"Of {fits} fits to columns of random numbers ({'; '.join(some)}), {good['skill']} had a good verdict on "
+        f"skill, {good['rows']} one on rows, and {sum(each['warned'] for each in some.values())} warned."
+    )
+
+
+def selection(record: Record) -> str:
+    """False alarms and power of the test of labels that were selected."""
+    random, selected = ([each[how] for each in record["settings"]] for how in ("at random", "selected"))
+    labelled = [each["labelled"] for each in record["settings"]]
+    return (
+        f"In {len(random)} simulated settings ({min(labelled)} to {max(labelled):,} labelled, {record['runs']} runs of "
+        f"each) it raised a false alarm at the {100 * record['level']:.0f} % level in {100 * max(random):.1f} % of the "
+        f"runs at most, {100 * fmean(random):.1f} % on average; where the chance to be labelled rose with the score, "
+        f"it raised an alarm in {percents(selected)}."
+    )
+
+
 def triton(fuzz: Record) -> str:
     """The largest errors of the Triton kernel."""
     worst = {kind: max(fuzz["worst"][name] for name in fuzz["worst"] if belongs(name)) for kind, belongs in KINDS}
@@ -133,6 +172,9 @@ MADE: dict[str, Callable[[], str]] = {
     "shifts": lambda: shifts(record("bag_effect.json")),
     "bootstrap": lambda: bootstrap(record("intervals.json")),
     "mixture": lambda: mixture(record("mixture.jsonl")),
+    "honest": lambda: honest(record("honest.json")),
+    "noise": lambda: noise(record("random_columns.json")),
+    "selection": lambda: selection(record("selection.json")),
     "triton": lambda: triton(record("fuzz_triton.json")),
 }
 

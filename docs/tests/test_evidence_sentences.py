@@ -63,6 +63,35 @@ def test_mixtures_of_tasks_on_which_nothing_was_chosen_come_first() -> None:
     assert "In 1 cells of the others the largest error was 0.050" in said
 
 
+def test_the_loss_of_held_out_bags_is_told_of_every_learner() -> None:
+    def fits(difference: float, true: float) -> dict[str, Any]:
+        return {"fits": 40, "true": true, "without_chance": {"difference": difference, "standard_error": 0.01}}
+
+    said = evidence.honest({"summary": {"trees": fits(-0.02, 1.8), "em": fits(-0.05, 1.7), "linear": fits(0.01, 1.9)}})
+    assert "In 40 simulated fits" in said
+    assert "1.70 to 1.90, by -0.050 ± 0.010 (EM), -0.020 ± 0.010 (trees) and +0.010 ± 0.010 (linear)" in said
+
+
+def test_good_verdicts_on_noise_are_counted_over_all_learners() -> None:
+    def fits(skill: int, rows: int, warned: int) -> dict[str, Any]:
+        return {"fits": 50, "warned": warned, "marks": {"skill": {"good": skill}, "rows": {"good": rows}}}
+
+    said = evidence.noise({"summary": {"trees, counts": fits(0, 1, 49), "linear, counts": fits(2, 0, 40)}})
+    assert "Of 100 fits" in said
+    assert "(trees, counts; linear, counts), 2 had a good verdict on skill, 1 one on rows, and 89 warned" in said
+
+
+def test_alarms_are_those_of_all_settings() -> None:
+    settings = [
+        {"labelled": 100, "at random": 0.01, "selected": 0.4},
+        {"labelled": 2000, "at random": 0.07, "selected": 1.0},
+    ]
+    said = evidence.selection({"runs": 400, "level": 0.05, "settings": settings})
+    assert "In 2 simulated settings (100 to 2,000 labelled, 400 runs of each)" in said
+    assert "5 % level in 7.0 % of the runs at most, 4.0 % on average" in said
+    assert said.endswith("it raised an alarm in 40.0 to 100.0 %.")
+
+
 @pytest.mark.parametrize("name", ["fuzz.json", "bag_effect.json", "intervals.json"])
 def test_the_records_have_every_row_of_their_table(name: str) -> None:
     """Rows that a benchmark adds to its table are rows that the sentences see."""
