@@ -105,3 +105,14 @@ def test_the_first_example_says_that_its_groups_are_invented() -> None:
     intro = README.split("## From a file")[1].split("```")[0]
     assert "clinic" not in intro
     assert "invented" in intro
+
+
+def test_links_lead_to_files_that_can_be_read_without_the_site() -> None:
+    """Not to pages whose tables only the built site has."""
+    links = re.findall(r"\]\(([^)#\s]+)|(?:src|srcset)=\"([^\"]+)", README)
+    files = {ROOT / name for pair in links for name in pair if name and ":" not in name}
+    assert len(files) > 15
+    for file in files:
+        assert file.exists(), file
+        if file.suffix == ".md":
+            assert not re.search(r'^<!-- table|^--8<-- "bench', file.read_text(), flags=re.M), file

@@ -48,11 +48,10 @@ drawn: dict[str, Path] = {}
 
 
 def on_files(files: Files, *, config: Any) -> Files:
-    """Draw the figures from the records and add them to the site, and the log of trials as a page."""
+    """Draw the figures from the records and add them to the site."""
     drawn.update(figures(RESULTS, tempfile.mkdtemp(prefix="kofn-figures-")))
     for name, path in drawn.items():
         files.append(File.generated(config, f"results/{name}.svg", abs_src_path=str(path)))
-    files.append(File.generated(config, "results/trials.md", abs_src_path=str(RESULTS.parent / "trials.md")))
     return files
 
 
@@ -136,7 +135,10 @@ def behind(_: str | None) -> str:
     counts = {name: (_ahead(name, here=True), _ahead(name, here=False), len(_of(name, "CL"))) for name in ATTENTION}
     here = " and ".join(f"{ours} of {cells} cells {WORDS[name]}" for name, (ours, _, cells) in counts.items())
     published = " and ".join(str(theirs) for _, theirs, _ in counts.values())
-    return f"Attention pooling as it ran here is ahead of the count loss in {here}, as published in {published}."
+    return (
+        f"Attention pooling as it ran here is ahead of the count loss in {here}, and as it was published in "
+        f"{published} of them."
+    )
 
 
 def _ahead(table: str, *, here: bool) -> int:
