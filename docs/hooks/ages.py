@@ -22,18 +22,22 @@ PAPER = ("native", "src/kofn/counts", "src/kofn/learners", "src/kofn/losses")
 
 @cache
 def of_bench(name: str, root: Path = ROOT) -> str:
-    """The age of a record of `bench/`, by the commit that it carries or else by the one that brought it."""
-    files = [path for suffix in (".json", ".jsonl") if (path := root / "bench" / f"{name}{suffix}").exists()]
-    if carried := _carried(files):
-        return sentence("Measured at commit", carried, SPEAKS_OF[name], root)
-    return sentence("Recorded in commit", _brought(files, root), SPEAKS_OF[name], root)
+    """The age of a record of `bench/`, by the commit that it carries or else by the one that brought it.
+
+    Where runs are added to a file of lines, it is that of the first one: a summary may be newer than all of its runs.
+    """
+    lines, whole = (root / "bench" / f"{name}{suffix}" for suffix in (".jsonl", ".json"))
+    path = lines if lines.exists() else whole
+    carried = _carried(path)
+    words = "Recorded in" if not carried else "Measured at" if path == whole else "Measured from"
+    return sentence(f"{words} commit", carried or _brought(path, root), SPEAKS_OF[name], root)
 
 
 @cache
 def of_paper(table: str, root: Path = ROOT) -> str:
     """The age of the newest record of one of the paper's tables. Which recipes have changed, the table itself says."""
     path = root / "paper" / "results" / f"{table}.jsonl"
-    return sentence("The newest of these records came with commit", _brought([path], root), PAPER, root)
+    return sentence("The newest of these records came with commit", _brought(path, root), PAPER, root)
 
 
 def sentence(words: str, commit: str, folders: Sequence[str], root: Path = ROOT) -> str:
@@ -49,18 +53,17 @@ def sentence(words: str, commit: str, folders: Sequence[str], root: Path = ROOT)
     return f"*{words} `{commit}`; {number} changed {code} since.*"
 
 
-def _carried(files: Sequence[Path]) -> str:
-    """The commit that a record has noted itself."""
-    for path in files:
-        record: Any = json.loads(path.read_text()) if path.suffix == ".json" else None
-        if isinstance(record, dict) and record.get("commit", "unknown") != "unknown":
-            return str(record["commit"])
-    return ""
+def _carried(path: Path) -> str:
+    """The commit that a record, or the first of its lines, has noted itself."""
+    text = path.read_text() if path.exists() else "{}"
+    record: Any = json.loads(text.partition("\n")[0] if path.suffix == ".jsonl" else text)
+    found = record.get("commit", "unknown") if isinstance(record, dict) else "unknown"
+    return "" if found == "unknown" else str(found)
 
 
-def _brought(files: Sequence[Path], root: Path) -> str:
-    """The last commit that wrote one of these files."""
-    return git("log", "-1", "--format=%h", "--", *map(str, files), folder=root) if files else ""
+def _brought(path: Path, root: Path) -> str:
+    """The last commit that wrote a file."""
+    return git("log", "-1", "--format=%h", "--", str(path), folder=root)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

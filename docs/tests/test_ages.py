@@ -45,6 +45,10 @@ def test_commits_since_are_those_of_the_code_that_a_record_is_about(repository: 
     assert ages.of_bench("scaling", repository).startswith(f"*Measured at commit `{first}+`; 2 commits have")
     third = committed(repository, "bench/scale.json", json.dumps({"commit": "unknown"}))
     assert f"Recorded in commit `{third}`; no commit has" in ages.of_bench("scale", repository)
+    runs = "".join(json.dumps({"seed": seed, "commit": each}) + "\n" for seed, each in enumerate((first, second)))
+    committed(repository, "bench/intervals.jsonl", runs)
+    committed(repository, "bench/intervals.json", json.dumps({"commit": second}))  # made again from the same runs
+    assert ages.of_bench("intervals", repository).startswith(f"*Measured from commit `{first}`; no commit has")
     committed(repository, "paper/results/llp.jsonl", "")
     committed(repository, "src/kofn/losses/a.py", "1")
     assert "one commit has changed `native`, " in ages.of_paper("llp", repository)
