@@ -27,7 +27,7 @@ import pandas as pd
 import torch
 
 import kofn
-from bench.record import Rows, machine, markdown, write
+from bench.record import Rows, commit, machine, markdown, write
 from bench.simulated_votes import Election, election
 from kofn.metrics import count_calibration
 
@@ -164,7 +164,7 @@ def main() -> None:
         for seed, effect in product(range(FIRST, FIRST + min(number, options.runs)), EFFECTS):
             if (design, effect, seed) in there:
                 continue
-            entry = {"design": design, "effect": effect, "seed": seed} | run(design, seed, effect)
+            entry = {"design": design, "effect": effect, "seed": seed, "commit": commit()} | run(design, seed, effect)
             done.append(entry)
             with lines.open("a") as stream:
                 stream.write(json.dumps(entry) + "\n")

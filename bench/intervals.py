@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 import kofn
-from bench.record import Rows, machine, markdown, write
+from bench.record import Rows, commit, machine, markdown, write
 from bench.simulated_votes import AGES, election
 
 LEVEL, MEMBERS = 0.9, 50
@@ -162,7 +162,7 @@ def main() -> None:
             seed = first + number
             if number >= elections or options.only not in name or (name, seed) in there:
                 continue
-            entry = {"design": name, "seed": seed} | _rounded(run(seed, boxes, factor))
+            entry = {"design": name, "seed": seed, "commit": commit()} | _rounded(run(seed, boxes, factor))
             done.append(entry)
             with lines.open("a") as stream:
                 stream.write(json.dumps(entry) + "\n")

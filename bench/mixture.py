@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
 import kofn
-from bench.record import machine, markdown
+from bench.record import commit, machine, markdown
 from kofn import datasets
 from kofn._atomic_write import atomic_write
 from kofn.estimators._label_scores import label_scores
@@ -250,7 +250,7 @@ def main() -> None:
     for cell, name in runs:
         if (cell, name) in done:
             continue
-        lines.append(cell._asdict() | {"run": name} | RUNS[name](cell))
+        lines.append(cell._asdict() | {"run": name, "commit": commit()} | RUNS[name](cell))
         with log.open("a") as file:
             file.write(json.dumps(lines[-1]) + "\n")
         print(lines[-1], flush=True)

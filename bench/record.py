@@ -14,7 +14,38 @@ import torch
 import kofn
 from kofn._atomic_write import atomic_write
 
+ROOT = Path(__file__).parents[1]
 Rows = list[list[str]]
+
+_COUNTS = ("native", "src/kofn/counts")
+_FITS = ("src/kofn/estimators", "src/kofn/learners")
+# The code that each record is about, by the name of its file. The documentation says how often it has changed since.
+SPEAKS_OF: dict[str, tuple[str, ...]] = {
+    "bag_effect": (*_COUNTS, *_FITS),
+    "class_counts": ("native", "src/kofn/classes"),
+    "cluster": _FITS,
+    "cold": _COUNTS,
+    "fuzz": _COUNTS,
+    "fuzz_triton": ("src/kofn/counts",),
+    "honest": _FITS,
+    "impressions": (*_FITS, "src/kofn/tables"),
+    "intervals": _FITS,
+    "large_bag": _COUNTS,
+    "latest": _COUNTS,
+    "mixture": _FITS,
+    "out_of_core": (*_FITS, "src/kofn/tables"),
+    "penalty": _FITS,
+    "precincts": (*_FITS, "src/kofn/cli", "src/kofn/tables"),
+    "random_columns": _FITS,
+    "scale": _COUNTS,
+    "scaling": _COUNTS,
+    "search": (*_FITS, "src/kofn/model_selection"),
+    "selection": ("src/kofn/metrics",),
+    "slides": _FITS,
+    "startup": ("src/kofn",),
+    "training": ("src/kofn/learners",),
+    "two_groups": (*_COUNTS, *_FITS),
+}
 
 
 def machine() -> str:
@@ -30,17 +61,18 @@ def machine() -> str:
     )
 
 
-def commit() -> str:
-    """The commit whose code is measured, with a plus when `src` differs from it."""
-    here = Path(__file__).parent.parent
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
-
+def git(*words: str, folder: Path = ROOT) -> str:
+    """What git says, or nothing: there may be no git, no repository, and no such commit."""
     try:
-        return git("rev-parse", "--short=10", "HEAD") + ("+" if git("status", "--porcelain", "src", "native") else "")
+        return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+        return ""
+
+
+def commit() -> str:
+    """The commit whose code is measured, with a plus when `src` or `native` differs from it."""
+    head = git("rev-parse", "--short=10", "HEAD")
+    return head + ("+" if git("status", "--porcelain", "src", "native") else "") if head else "unknown"
 
 
 def markdown(rows: Rows) -> str:

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 import kofn
-from bench.record import machine, markdown
+from bench.record import commit, machine, markdown
 from kofn._atomic_write import atomic_write
 
 Array = NDArray[Any]
@@ -233,7 +233,7 @@ def main() -> None:
         others = [each for each in records if (each["setting"], each["seed"], each["method"]) != cell]
         if len(others) < len(records) and not asked.again:
             continue
-        records = [*others, run(setting, seed, method)]
+        records = [*others, run(setting, seed, method) | {"commit": commit()}]
         print(records[-1], flush=True)
         for path, text in (
             (kept, "".join(json.dumps(each) + "\n" for each in records)),

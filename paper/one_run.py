@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from bench.record import commit
 from kofn import _require, counts
 from paper import class_runs, colon_runs, figure_runs, llp_runs, mil_runs, pu_runs
 from paper.cells import Run
@@ -40,7 +41,7 @@ def run_cell(run: Run) -> dict[str, Any]:
 
     Returns:
         A record: the run's facts, `recipe` (all of it) and `recipe_hash`, `metrics`, `seconds` by the clock and
-        of the processor, which others on the machine do not lengthen (`cpu_seconds`), `versions`,
+        of the processor, which others on the machine do not lengthen (`cpu_seconds`), `versions`, `commit`,
         `machine` and `curve`.
 
     Examples:
@@ -67,6 +68,7 @@ def run_cell(run: Run) -> dict[str, Any]:
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
         "versions": versions(),
+        "commit": commit(),
         "machine": machine(),
     }
     return run.facts | {"recipe": whole, "recipe_hash": recipe_hash(whole)} | facts | {"curve": outcome.curve}

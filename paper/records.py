@@ -15,7 +15,7 @@ from paper.whole_recipe import state
 RESULTS = Path(__file__).parent / "results"
 KEYS = ("table", "cell", "method", "preset", "seed", "metrics", "seconds", "versions", "machine")
 # None in records that are older than these keys; the hash, in those that are older than the training loop of today.
-LATER = ("cpu_seconds", "recipe", "recipe_hash")
+LATER = ("cpu_seconds", "recipe", "recipe_hash", "commit")
 
 
 def record_path(results: str | os.PathLike[str], run: Run) -> Path:

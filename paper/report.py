@@ -1,4 +1,4 @@
-"""The report: every table and figure, as Markdown for the docs and as one HTML page."""
+"""The report: all tables as Markdown beside the records, where GitHub shows it, and with figures as one HTML page."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from paper.differences import NOTES, differences, differences_markdown
 from paper.figures import figures
 from paper.findings import findings
 from paper.records import RESULTS, load_records
+from paper.standing import short_markdown, standing_markdown
 from paper.summary import header, lines, summary
 from paper.table_layout import html_layout, layouts, markdown_layout
 
@@ -58,11 +59,12 @@ in the paper, {{ ours }} here</li>{% endfor %}{% for note in part.notes %}<li>{{
 def report(
     results: str | os.PathLike[str] = RESULTS, out: str | os.PathLike[str] = RESULTS / "report", *, preset: str = "fast"
 ) -> list[Path]:
-    """Write ``reproduction.md``, ``reproduction.html`` and the figures from the records.
+    """Write the tables, ``reproduction.html`` and the figures from the records.
 
     Args:
-        results: the folder with the ``TABLE.jsonl`` files.
-        out: folder for the report.
+        results: the folder with the ``TABLE.jsonl`` files; ``tables.md`` is written beside them, of another preset
+            ``tables-PRESET.md``.
+        out: folder for the page and the figures.
         preset: whose records are shown.
 
     Returns:
@@ -81,7 +83,6 @@ def report(
             "name": name,
             "caption": caption,
             "data": _picture(drawn.get(name)),
-            "file": drawn[name].name if name in drawn else "",
         }
         for name, caption in CAPTIONS.items()
     ]
@@ -89,8 +90,9 @@ def report(
     page = environment.from_string(PAGE).render(
         tables=tables, figures=shown, preset=preset, legend=LEGEND, html_layout=html_layout
     )
-    written = [folder / "reproduction.md", folder / "reproduction.html"]
-    _write(written[0], _markdown(tables, shown, preset))
+    name = "tables.md" if preset == "fast" else f"tables-{preset}.md"
+    written = [Path(results) / name, folder / "reproduction.html"]
+    _write(written[0], tables_markdown(results, preset=preset))
     _write(written[1], page)
     return written + list(drawn.values())
 
@@ -122,12 +124,22 @@ def _section(table: dict[str, Any]) -> str:
     return "\n\n".join([*parts, "Row by row, with differences and seconds:", body])
 
 
-def _markdown(tables: list[dict[str, Any]], shown: list[dict[str, Any]], preset: str) -> str:
-    parts = [f"Preset: {preset}.", "\n".join(f"- {sentence}" for sentence in LEGEND)]
+def tables_markdown(results: str | os.PathLike[str] = RESULTS, *, preset: str = "fast") -> str:
+    """All tables as Markdown, after the count of cells that are as published and those that fall short."""
+    tables = [_table(table, results, preset) for table in TITLES]
+    parts = [
+        "# The paper's tables, run again",
+        f"Preset: {preset}. Made from the records of this folder by `python -m paper all --report`.",
+        "## All tables in one count",
+        "Cells within one published spread of the published number, or above it. A cell is one method and one metric "
+        "that the paper prints.",
+        standing_markdown(results=results, preset=preset),
+        "The cells that fall short, the farthest first:",
+        short_markdown(results=results, preset=preset),
+        "## How to read the tables",
+        "\n".join(f"- {sentence}" for sentence in LEGEND),
+    ]
     parts += [f"## {table['title']}\n\n{table['protocol']}\n\n{_section(table)}" for table in tables]
-    for figure in shown:
-        picture = f"![{figure['caption']}]({figure['file']})" if figure["file"] else "not run"
-        parts.append(f"## Figure: {figure['name']}\n\n{picture}\n\n{figure['caption']}")
     return "\n\n".join(parts) + "\n"
 
 

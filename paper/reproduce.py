@@ -36,7 +36,7 @@ def reproduce(
         scheduler: address of a dask.distributed scheduler, in place of `jobs`.
         preset: "fast" or "paper".
         results: folder for ``TABLE.jsonl`` and ``records/``.
-        report: write the report into ``results/report`` too.
+        report: write ``results/tables.md``, and the page with figures into ``results/report``, too.
         progress: show a progress bar.
 
     Returns:

@@ -23,9 +23,9 @@ def costs(scale: Record) -> str:
     each = {call["size"]: 1e9 * call["seconds"] / call["instances"] for call in scale["costs"]}
     together = [each[size] for size in each if size > 1]
     return (
-        f"In bags of 10 to {max(each):,} an instance costs {min(together):.0f} to {max(together):.0f} ns, value and "
-        f"gradient, so that the size of the bags hardly matters; a bag by itself, of one instance, costs {each[1]:.0f} "
-        f"ns (`bench/scale.json`)."
+        f"A bag of one instance costs {each[1]:.0f} ns, value and gradient. In bags of 10 to {max(each):,} an instance "
+        f"costs {max(together):.0f} to {min(together):.0f} ns, so the size of these bags hardly matters "
+        f"(`bench/scale.json`)."
     )
 
 
@@ -34,16 +34,16 @@ def simulation(scale: Record) -> str:
     run, spent = scale["simulation"], scale["simulation"]["seconds"]
     return (
         f"**{run['rows'] / 1e6:.0f} million instances in {run['bags'] / 1e6:g} million bags of 100**, ten features, "
-        f"drawn when a step asks for them and then forgotten: one epoch of a logistic model in {run['steps']} steps of "
-        f"Adam. Of one thread the loss and its gradient took {spent['loss and gradient']:.1f} s, the model "
-        f"{spent['model']:.1f} s, and drawing the data {spent['drawing']:.1f} s; at most {run['peak'] / 1e9:.1f} GB "
+        f"drawn when a step needs them and then discarded: one epoch of a logistic model in {run['steps']} steps of "
+        f"Adam. On one thread, drawing the data took {spent['drawing']:.1f} s, the loss and its gradient "
+        f"{spent['loss and gradient']:.1f} s, and the model {spent['model']:.1f} s; at most {run['peak'] / 1e9:.1f} GB "
         f"were in memory. The largest error of a weight was {run['largest error of a weight']:.3f} after that one "
-        f"pass over counts alone (`bench/scale.json`)."
+        f"pass, which saw only counts (`bench/scale.json`)."
     )
 
 
 def tables(large: Record, planned: Iterable[str] = ()) -> str:
-    """What the fits to a table in files took; of those that are planned and have no record, that they have none."""
+    """What the fits to a table in files took, and which planned fits have no record."""
     said = []
     for name in dict.fromkeys([*planned, *large["fits"]]):
         fit = large["fits"].get(name)
@@ -52,14 +52,14 @@ def tables(large: Record, planned: Iterable[str] = ()) -> str:
             continue
         said.append(
             f"- **{name[0].upper()}{name[1:]}**: at most {fit['peak'] / 1e9:.2f} GB, of which "
-            f"{fit['anonymous'] / 1e9:.2f} GB could not be taken back by the system at any moment; "
-            f"{fit['seconds'] / 60:.0f} minutes in all, {fit['processor'] / 60:.0f} of them of the processor."
+            f"{fit['anonymous'] / 1e9:.2f} GB anonymous, which the system cannot reclaim; {fit['seconds'] / 60:.0f} "
+            f"minutes in all, {fit['processor'] / 60:.0f} of them processor time."
         )
     matrix = 4 * large["columns"] * large["rows"] / 1e9
     return (
         f"{large['rows'] / 1e6:g} million rows of {large['columns']} columns in bags of {large['bag']}, "
         f"{large['bytes'] / 1e9:.1f} GB of Parquet in {large['files']} files, {matrix:.1f} GB as a matrix "
-        f"(`bench/out_of_core.json`; the machine was busy with other work, which the minutes in all show):\n\n"
+        f"(`bench/out_of_core.json`; the machine was busy with other work, so the minutes in all are upper bounds):\n\n"
         + "\n".join(said)
     )
 

@@ -1,19 +1,31 @@
 """What the pages say of speed, in sentences made from the records in `bench/` at every build: none of it was typed.
 
-In a page, on a line of its own, ``<!-- speed: NAME -->``: `core`, `floor`, `small_bags` or `large_bag`.
+In a page, on a line of its own, ``<!-- speed: NAME -->``: `cases`, `ahead`, `core`, `floor`, `small_bags`
+or `large_bag`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 BENCH = Path(__file__).parents[2] / "bench"
 Times = Mapping[str, Mapping[str, float]]  # milliseconds of each contender, by case
 Sweep = Mapping[str, Times]  # of each contender at each size of a bag, for one count and for all
+
+
+def cases(warm: Times, cold: Times) -> str:
+    """Over all cases: kofn beside what any loss costs, and the others beside kofn."""
+    least = [case["kofn"] / case["floor"] for record in (warm, cold) for case in record.values()]
+    return (
+        f"Over {len(warm)} cases, with warm and with cold caches, the loss and its gradient take up to "
+        f"{max(least):.0f} times (at best {min(least):.1f} times) as long as the least that any loss costs in "
+        f"autograd. The paper's algorithm takes {_others(warm, cold, 'algorithm 1')}, and fast-poibin, which has no "
+        f"gradient, {_others(warm, cold, 'fast-poibin')}."
+    )
 
 
 def core(warm: Times, cold: Times) -> str:
@@ -25,51 +37,77 @@ def core(warm: Times, cold: Times) -> str:
     )
 
 
-def floor(warm: Times) -> str:
+def floor(warm: Times, cold: Times) -> str:
     """What the count loss of a training batch costs beside the least that any loss costs in autograd."""
     sizes = (8, 32, 128, 512)
-    cases = [warm[f"128 bags x {n}, one count"] for n in sizes]
-    first, *rest = [(case["kofn"] / case["floor"], n) for case, n in zip(cases, sizes, strict=True)]
-    more = [f"{ratio:.1f} for bags of {n}" for ratio, n in rest]
+    with_warm, with_cold = (
+        [
+            f"{record[case]['kofn'] / record[case]['floor']:.1f}"
+            for case in (f"128 bags x {n}, one count" for n in sizes)
+        ]
+        for record in (warm, cold)
+    )
     return (
-        f"Beside the bare autograd call, the count loss of 128 bags, value and gradient, takes {first[0]:.1f} times "
-        f"as long for bags of {first[1]}, {', '.join(more[:-1])} and {more[-1]} (`bench/latest.json`)."
+        f"For 128 bags of {_listed(map(str, sizes))}, the count loss, value and gradient, takes {_listed(with_warm)} "
+        f"times as long as the bare autograd call with warm caches, and {_listed(with_cold)} times with cold ones "
+        f"(`bench/latest.json`, `bench/cold.json`)."
+    )
+
+
+def _listed(words: Iterable[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}"
+
+
+def ahead(sweep: Sweep) -> str:
+    """Up to which size of one bag fast-poibin, which has no gradient, is ahead of kofn."""
+    theirs = {kind: times["fast-poibin"] for kind, times in sweep.items()}
+    one, every = (_ahead(sweep[kind]["kofn"], theirs[kind]) for kind in ("one count", "all counts"))
+    values = _ahead(sweep["all counts"]["kofn, values only"], theirs["all counts"])
+    return (
+        f"For one bag fast-poibin, which has no gradient, is faster than kofn with its gradient {one} for one count "
+        f"and {every} for all counts, and faster than kofn without one {values} for all counts."
     )
 
 
 def small_bags(warm: Times, sweep: Sweep) -> str:
-    """Where fast-poibin, which has no gradient, is ahead of kofn on one bag."""
-    ahead = {kind: _ahead(times["kofn"], times["fast-poibin"]) for kind, times in sweep.items()}
+    """Where fast-poibin is ahead, and what that is in milliseconds."""
     smallest = min(map(int, sweep["one count"]["kofn"]))
     one = {name: sweep["one count"][name][str(smallest)] for name in ("kofn", "fast-poibin")}
     least = min(case["floor"] for case in warm.values())
     return (
-        f"**Where kofn is slower.** fast-poibin is ahead for *one small bag*: {ahead['one count']} for one count, and "
-        f"{ahead['all counts']} for all counts. A call of kofn on one bag of {smallest} costs {one['kofn']:.2f} ms, "
+        f"**Where kofn is slower.** {ahead(sweep)} A call of kofn on one bag of {smallest} costs {one['kofn']:.2f} ms, "
         f"of fast-poibin {one['fast-poibin']:.3f} ms (`bench/scaling.json`). {least:.2f} ms is what any loss costs in "
-        f"autograd (the floor of `bench/latest.json`); fast-poibin is a plain function of an array, without a "
-        f"gradient. In a training step there are many bags, and the call is paid once for all of them: see 128 bags "
-        f"below."
+        f"autograd (the floor of `bench/latest.json`); fast-poibin is a plain function of an array. In a training step "
+        f"there are many bags, and the call is paid once for all of them: see 128 bags below."
     )
 
 
-def large_bag(sweep: Sweep) -> str:
-    """One count of a large bag."""
-    times = sweep["one count"]["kofn"]
-    return (
-        f"One count of 100,000 instances, with its gradient, costs {times['100000']:.1f} ms, of a million "
-        f"{times['1000000']:.0f} ms (`bench/scaling.json`)."
-    )
+def large_bag(warm: Times, cold: Times, sweep: Sweep) -> str:
+    """One count of a large bag, in all records that have it."""
+    parts = []
+    for size, words in ((100_000, "100,000 instances, with its gradient, takes"), (1_000_000, "a million")):
+        case = f"1 bag x {size:,}, one count"
+        times = [warm[case]["kofn"], cold[case]["kofn"], sweep["one count"]["kofn"][str(size)]]
+        parts.append(f"of {words} {max(times):.2g} to {min(times):.2g} ms")
+    return f"One count {', and '.join(parts)}."
+
+
+def _others(warm: Times, cold: Times, name: str) -> str:
+    """How many times as long as kofn another contender takes, at the least and at the most."""
+    times = [case[name] / case["kofn"] for record in (warm, cold) for case in record.values() if name in case]
+    cases = sum(any(name in record[case] for record in (warm, cold)) for case in warm)
+    return f"{min(times):.2g} to {max(times):,.0f} times as long as kofn in the {cases} cases where it was run"
 
 
 def _ahead(ours: Mapping[str, float], theirs: Mapping[str, float]) -> str:
-    """At which of the sizes that both have the other one takes less time."""
-    faster = {int(size): theirs[size] < ours[size] for size in ours if size in theirs}
-    if all(faster.values()):
-        return f"at every size, up to {max(faster):,} instances,"
-    first = min(size for size, ahead in faster.items() if not ahead)
-    below = [size for size in faster if size < first]
-    return f"up to {max(below):,} instances (no longer at {first:,})" if below else "at no size"
+    """The largest of the sizes that both have at which the other one takes less time."""
+    both = [size for size in ours if size in theirs]
+    faster = [int(size) for size in both if theirs[size] < ours[size]]
+    if not faster:
+        return "at no size"
+    all_of_them = ", the most that was measured," if max(faster) == max(map(int, both)) else ""
+    return f"up to {max(faster):,} instances{all_of_them}"
 
 
 def _record(name: str) -> Any:
@@ -77,10 +115,12 @@ def _record(name: str) -> Any:
 
 
 MADE: dict[str, Callable[[], str]] = {
+    "cases": lambda: cases(_record("latest"), _record("cold")),
+    "ahead": lambda: ahead(_record("scaling")),
     "core": lambda: core(_record("latest"), _record("cold")),
-    "floor": lambda: floor(_record("latest")),
+    "floor": lambda: floor(_record("latest"), _record("cold")),
     "small_bags": lambda: small_bags(_record("latest"), _record("scaling")),
-    "large_bag": lambda: large_bag(_record("scaling")),
+    "large_bag": lambda: large_bag(_record("latest"), _record("cold"), _record("scaling")),
 }
 
 

@@ -18,7 +18,7 @@ from paper.one_run import run_cell
 from paper.presets import presets_markdown
 from paper.recipes import recipe
 from paper.records import collect
-from paper.report import report
+from paper.report import report, tables_markdown
 from paper.reproduce import reproduce
 from paper.summary import best, markdown, summary
 from paper.training_time import times, times_markdown
@@ -223,7 +223,7 @@ def test_report(tmp_path: Path) -> None:
     put(tmp_path, "mil-small", {"data": "mnist", "setting": "N(5,1)", "bags": 10}, "CL", 0.6, 0.7, metric="auc_rounded")
     files = report(tmp_path, tmp_path / "report")
     assert {path.name for path in files} == {
-        "reproduction.md",
+        "tables.md",
         "reproduction.html",
         "dynamic-programming.svg",
         "small-data.svg",
@@ -237,7 +237,8 @@ def test_report(tmp_path: Path) -> None:
     assert page.count("data:image/svg+xml;base64,") == 4
     assert "hyperparameters of <code>fast</code> were chosen" in page
     assert "`" not in page
-    assert "![The distribution of the count of three instances" in text
+    assert "The distribution of the count of three instances" in page
+    assert "The distribution of the count of three instances" not in text  # figures are on the page
     before = [path.read_bytes() for path in files]
     assert [path.read_bytes() for path in report(tmp_path, tmp_path / "report")] == before
 
@@ -245,8 +246,14 @@ def test_report(tmp_path: Path) -> None:
 def test_report_of_nothing(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     files = report(tmp_path, tmp_path / "report")
-    assert [path.name for path in files] == ["reproduction.md", "reproduction.html"]
-    assert files[0].read_text().count("\n\nnot run\n\n") == 4  # the figures
+    assert [path.name for path in files] == ["tables.md", "reproduction.html"]
+    assert files[0].parent == tmp_path
+    assert files[1].read_text().count('<p class="not-run">not run</p>') == 4  # the figures
+    assert report(tmp_path, tmp_path / "report", preset="paper")[0].name == "tables-paper.md"
+
+
+def test_the_tables_that_are_committed_are_those_of_the_records() -> None:
+    assert (records.RESULTS / "tables.md").read_text() == tables_markdown(), "run `python -m paper all --report`"
 
 
 def test_a_damaged_file_is_told_before_anything_is_written(tmp_path: Path) -> None:
