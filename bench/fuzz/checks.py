@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 import kofn
+from bench.fuzz import extremes
 from bench.fuzz.awkward_bags import Array, Batch, batches
 from bench.fuzz.wide_oracle import Truth, truths
 
@@ -92,7 +93,30 @@ def check_chunk(
         for engine in engines or installed():
             for quantity, found in ask(batch, engine, device)._asdict().items():
                 compare(tally, batch, truth, found.reshape(-1), engine, quantity)
+    if device == "cpu":
+        for engine in set(engines or installed()) & {"native", "torch"}:
+            check_extremes(tally, engine, seed, chunk)
     return tally
+
+
+def check_extremes(tally: Tally, engine: Engine, seed: int, chunk: int) -> None:
+    """Note the errors about the extreme bags of a chunk (`extremes`)."""
+    for number, (size, answers) in enumerate(extremes.cases(seed, chunk)):
+        for quantity, expected, question in answers:
+            with kofn.counts.use(engine):
+                found = extremes.found_of(question, expected)
+            tally.facts[f"{quantity}, {engine}"] += expected.size
+            if found is None:
+                tally.facts[f"{quantity}, {engine}, refused"] += 1
+                continue
+            errors = distance(found, expected, "float64", relative="log" in quantity.split(", ")[1])
+            key, worst = f"{quantity}, {engine}", float(errors.max())
+            tally.worst[key] = max(tally.worst.get(key, 0.0), worst)
+            if worst > extremes.BOUNDS[quantity]:
+                at = int(errors.argmax())
+                numbers = float(found.flat[at]), float(expected.flat[at]), worst
+                place = f"seed {seed}, chunk {chunk}, extreme bag"
+                tally.failures.append(Failure(place, number, size, "dense", "float64", engine, quantity, at, *numbers))
 
 
 def ask(batch: Batch, engine: Engine, device: str = "cpu") -> Truth:

@@ -41,7 +41,6 @@ SHOWN_IN = {
 }
 # Without any example, and why.
 NO_EXAMPLE = {
-    "kofn.counts.Counts": "a type: what is taken as one number for each bag",
     "kofn.learners.Draw": "passed from a sampler to a data set; nobody makes one by hand",
     "kofn.learners.StepSampler": "abstract: BagSampler has an example",
     "kofn.cli.app": "the typer application: every command has an example on the page of the command line",

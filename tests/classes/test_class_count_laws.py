@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -249,3 +250,12 @@ def test_differences_of_large_logits_come_first() -> None:
         kofn.log_class_count_prob(ties * 1e9, torch.tensor([1, 1, 1]))
     with pytest.raises(ValueError, match="`logits` must not differ so much"):
         kofn.class_count_posteriors(ties * 1e9, torch.tensor([1, 1, 1]))
+
+
+def test_certainty_keeps_its_digits() -> None:
+    """log(1 - e^-40) by what the other classes have: the logarithm of the rounded 1 is 0."""
+    if kofn.counts.backend() != "native":
+        pytest.skip("torch has it to 1e-16")
+    logits = torch.tensor([[40.0, 0.0, 0.0]] * 3, dtype=torch.float64)
+    value = kofn.log_class_count_prob(logits, torch.tensor([3, 0, 0]))
+    assert value.item() == pytest.approx(-6 * math.exp(-40), rel=1e-12, abs=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import mpmath
 import pytest
 import torch
 from torch import Tensor
@@ -153,3 +154,17 @@ def test_logits_so_far_apart_that_the_tilt_is_between_order_statistics(two_threa
     assert value.item() == pytest.approx(expected.item())
     posterior = slope + torch.sigmoid(x)
     assert posterior.sum().item() == pytest.approx(count, abs=1e-6)
+
+
+def test_costs_of_the_parts_of_a_bag_are_summed_to_twice_the_digits() -> None:
+    """What the sum over 122 parts rounds away is put back: else hundreds of units of the last place are lost."""
+    if kofn.counts.backend() != "native":
+        pytest.skip("of the C++ core only")
+    size, logit = 2_000_000, -1000.1
+    count = 1_200_001
+    with mpmath.workdps(40):
+        x = mpmath.mpf(logit)
+        ways = mpmath.loggamma(size + 1) - mpmath.loggamma(count + 1) - mpmath.loggamma(size - count + 1)
+        expected = float(ways + count * x - size * mpmath.log1p(mpmath.exp(x)))
+    value = kofn.log_count_prob(torch.full((size,), logit, dtype=torch.float64), count)
+    assert value.item() == pytest.approx(expected, rel=1e-15, abs=0)

@@ -255,3 +255,16 @@ def test_two_levels_at_once_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_native_library, "level", 3)
     with kofn.counts.use("native"), pytest.raises(RuntimeError, match="KOFN_LEVEL=3"):
         kofn.log_count_prob(torch.zeros(3), 1)
+
+
+@needs_core
+@pytest.mark.parametrize("size", [3, 5, 7])
+def test_an_interval_of_a_small_shared_bag_has_no_alias(size: int) -> None:
+    """With as many frequencies as instances, P(S = n) would be added to P(S = 0)."""
+    x, low = torch.linspace(-1, 1, size, dtype=torch.float64), torch.tensor([0])
+    for high in range(size):
+        ends = low, torch.tensor([high])
+        shared, slope = _native_library.shared_interval(x[None], None, *ends, 1, lambda part: [part], slope=True)
+        value, expected = _native_library.interval(x[None], None, *ends, slope=True)
+        torch.testing.assert_close(shared, value, rtol=1e-13, atol=1e-13)
+        torch.testing.assert_close(slope, expected, rtol=0, atol=1e-13)

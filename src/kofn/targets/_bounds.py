@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from kofn.counts import CountDistribution, Counts
+from kofn.counts import CountDistribution
+from kofn.counts._distribution import Counts
 from kofn.targets._target import Target, refuse
 
 

@@ -1,0 +1,155 @@
+"""Small bags that are extreme: logits up to 1e300, bag effects from 1e-6 to 1e6, counts of classes.
+
+The oracles know nothing of the engines: exact fractions over all label vectors, and for a bag effect Gauss' rule on a
+mesh that is graded towards every -x_i, in 80-bit logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import kofn
+from bench.fuzz.awkward_bags import Array
+
+BOUNDS = {  # of logarithms relative to max(1, |log p|), of posteriors absolute
+    "large logits, log_prob": 1e-11,
+    "large logits, log_between": 1e-11,
+    "large logits, log_law": 1e-10,
+    "large logits, posteriors": 1e-11,
+    "classes, log_prob": 1e-11,
+    "classes, posteriors": 1e-8,
+    "bag effect, log_prob": 1e-9,
+    "bag effect, log_between": 1e-9,
+    "bag effect, log_law": 1e-9,
+}
+LARGE, CLASSES, EFFECTS = 20, 10, 4  # bags of each kind in a chunk
+LEAST = -1e7  # log-probability of class counts, below which an answer is refused
+Answer = tuple[str, Array, Callable[[], Tensor]]  # the quantity, the truth, and how kofn is asked
+Case = tuple[int, list[Answer]]  # size of a bag, and what is asked of it
+
+
+def cases(seed: int, chunk: int) -> list[Case]:
+    """The extreme bags of a chunk."""
+    rng = np.random.default_rng([seed, chunk, 1])
+    drawn = [large_case(rng) for _ in range(LARGE)]
+    drawn += [class_case(rng) for _ in range(CLASSES)]
+    return drawn + [effect_case(rng) for _ in range(EFFECTS)]
+
+
+def large_case(rng: np.random.Generator) -> Case:
+    n = int(rng.integers(1, 9))
+    x, s = extreme_logits(rng, (n,), 300), int(rng.integers(0, n + 1))
+    subsets = [[i in chosen for i in range(n)] for chosen in combinations(range(n), s)]
+    pairs = [[Fraction(0), Fraction(v)] for v in x.tolist()]
+    value, posteriors = enumerated(pairs, np.array(subsets, dtype=int))
+    logits = torch.from_numpy(x)
+    return n, [
+        ("large logits, log_prob", np.array([value]), lambda: kofn.log_count_prob(logits, s)),
+        ("large logits, log_between", np.array([value]), lambda: kofn.log_count_between(logits, s, s)),
+        ("large logits, log_law", np.array([value]), lambda: kofn.log_count_distribution(logits)[s]),
+        ("large logits, posteriors", posteriors[:, 1], lambda: kofn.count_posteriors(logits, s)),
+    ]
+
+
+def class_case(rng: np.random.Generator) -> Case:
+    n, classes = int(rng.integers(1, 6)), int(rng.integers(2, 4))
+    x, labels = extreme_logits(rng, (n, classes), rng.choice([5, 7, 18, 300])), rng.integers(0, classes, n)
+    counts = np.bincount(labels, minlength=classes)
+    every = np.array(list(product(range(classes), repeat=n)))
+    fits = (every[:, :, None] == np.arange(classes)).sum(1) == counts
+    rows = [[Fraction(v) for v in row] for row in x.tolist()]
+    value, posteriors = enumerated(rows, every[fits.all(1)])
+    logits, wanted = torch.from_numpy(x), torch.from_numpy(counts)
+    return n, [
+        ("classes, log_prob", np.array([value]), lambda: kofn.log_class_count_prob(logits, wanted)),
+        ("classes, posteriors", posteriors, lambda: kofn.class_count_posteriors(logits, wanted)),
+    ]
+
+
+def effect_case(rng: np.random.Generator) -> Case:
+    n, sigma = int(rng.integers(1, 7)), float(10 ** rng.uniform(-6, 6))
+    x = extreme_logits(rng, (n,), 6)
+    law = shifted_law(x, sigma)
+    dist = kofn.CountDistribution(torch.from_numpy(x).expand(n + 1, n), bag_effect=sigma)
+    counts = torch.arange(n + 1)
+    return n, [
+        ("bag effect, log_prob", law, lambda: dist.log_prob(counts)),
+        ("bag effect, log_between", law, lambda: dist.log_prob_between(counts, counts)),
+        ("bag effect, log_law", law, lambda: dist.log_probs()[0]),
+    ]
+
+
+def extreme_logits(rng: np.random.Generator, shape: tuple[int, ...], decades: float) -> Array:
+    """Logits of a size up to 10^decades, of one of several awkward kinds."""
+    x, size = rng.normal(size=shape), 10 ** rng.uniform(0, decades)
+    step = max(1.0, size * 2.0**-50)
+    kinds: list[Callable[[], Array]] = [
+        lambda: x * size,
+        lambda: np.sign(x) * size,
+        lambda: np.sign(x) * size + step * rng.integers(-4, 5, shape),
+        lambda: np.where(rng.random(shape) < 0.5, x, np.sign(x) * size),
+        lambda: np.sign(x) * 10 ** rng.uniform(-2, decades, shape),
+        lambda: size + step * rng.integers(-3, 4, shape),
+    ]
+    return np.asarray(kinds[rng.integers(len(kinds))](), dtype=np.float64)
+
+
+def enumerated(rows: Sequence[Sequence[Fraction]], labels: Array) -> tuple[float, Array]:
+    """log P(the labels are one of these), (k, n), and P(y_i = c | that), (n, C), for logits in exact fractions."""
+    tops = [max(row) for row in rows]
+    below = [[value - top for value in row] for row, top in zip(rows, tops, strict=True)]
+    normal = math.fsum(math.log(math.fsum(_exp(value) for value in row)) for row in below)
+    scores = [sum((below[i][c] for i, c in enumerate(each)), Fraction(0)) for each in labels.tolist()]
+    top = max(scores)
+    weights = np.array([_exp(score - top) for score in scores])
+    posteriors = np.zeros((len(rows), len(rows[0])))
+    for each, weight in zip(labels, weights / weights.sum(), strict=True):
+        posteriors[np.arange(len(rows)), each] += weight
+    return float(top + Fraction(math.log(math.fsum(weights)) - normal)), posteriors
+
+
+def _exp(x: Fraction) -> float:
+    return math.exp(float(x)) if x > -800 else 0.0
+
+
+def shifted_law(x: Array, sigma: float) -> Array:
+    """log P(S = 0..n) with a shift of standard deviation sigma."""
+    n, s = len(x), np.longdouble(sigma)
+    edges = [s * s * k + s * j for k in range(-n, n + 1) for j in np.arange(-12, 12.5, 0.5)]
+    graded = np.concatenate([np.arange(0, 64, 2.0), 2.0 ** np.arange(6, 62)])
+    for value in (0.0, *x.tolist()):
+        edges += [-np.longdouble(value) + sign * g for sign in (-1, 1) for g in graded]
+    reach = s * (n * s + 12)
+    points = np.unique(np.array([u for u in edges if abs(u) <= reach], dtype=np.longdouble))
+    nodes, weights = np.polynomial.legendre.leggauss(32)
+    half = np.diff(points)[:, None] / 2
+    u = (points[:-1, None] + half * (1 + nodes.astype(np.longdouble))).ravel()
+    terms = (np.log(half) + np.log(weights.astype(np.longdouble))).ravel() - (u / s) ** 2 / 2
+    law = np.full((n + 1, len(u)), -np.inf, dtype=np.longdouble)
+    law[0] = 0
+    for value in x.astype(np.longdouble):
+        shifted = u + value
+        no, yes = (-np.logaddexp(np.longdouble(0), side * shifted) for side in (1, -1))
+        law[1:] = np.logaddexp(law[1:] + no, law[:-1] + yes)
+        law[0] += no
+    total = np.logaddexp.reduce(law + terms, axis=1)
+    return np.asarray(total - np.log(s) - np.log(2 * np.longdouble(math.pi)) / 2, dtype=np.float64)
+
+
+def found_of(ask: Callable[[], Tensor], truth: Array) -> Array | None:
+    """What kofn answers; None where it refuses what it says it refuses."""
+    try:
+        answer: Any = ask()
+    except ValueError as error:
+        if "must not differ so much" in str(error):
+            return None
+        raise
+    return np.asarray(answer.double().numpy()).reshape(truth.shape)
