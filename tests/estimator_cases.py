@@ -20,7 +20,9 @@ UNLEARNT = pytest.mark.filterwarnings("ignore:this fit is no better than a model
 
 def quick(**options: Any) -> dict[str, Any]:
     """Parameters of an estimator with a small network, trained shortly; options are of either."""
-    chosen: dict[str, Any] = {"hidden": (), "epochs": 4, "lr": 0.1, "batch_size": 16, "random_state": 0} | options
+    chosen: dict[str, Any] = {"epochs": 4, "lr": 0.1, "batch_size": 16, "random_state": 0} | options
+    if "module" not in options:
+        chosen = {"hidden": ()} | chosen
     of_network = {name: chosen.pop(name) for name in kofn.Network().get_params() if name in chosen}
     return {"learner": kofn.Network(**of_network)} | chosen
 
@@ -32,7 +34,9 @@ def learns(**options: Any) -> dict[str, Any]:
 
 def short_network(module: Any = "mlp", **options: Any) -> kofn.Network:
     """A network trained shortly with nothing held out, so that no warning comes of it."""
-    short: dict[str, Any] = {"hidden": (), "epochs": 1, "validation_fraction": 0.0, "patience": None}
+    short: dict[str, Any] = {"epochs": 1, "validation_fraction": 0.0, "patience": None}
+    if module == "mlp":
+        short["hidden"] = ()
     return kofn.Network(module, **(short | options))
 
 

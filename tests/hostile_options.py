@@ -40,7 +40,6 @@ BAD: list[str | list[str]] = [
     f"{FIT} --label y,y,y",
     f"{FIT} --label y,x",
     f"{FIT} --label bag",
-    f"{FIT} --features bag",
     f"{FIT} --features y",
     f"{FIT} --features nowhere",
     f"{FIT} --features ,",
@@ -146,7 +145,6 @@ BAD: list[str | list[str]] = [
     f"{NETWORK} --resume",
     f"{LINEAR} --set l2=-1",
     f"{LINEAR} --set l2=1e300",
-    f"{LINEAR} --set penalties=none",
     f"{LINEAR} --set penalties=1,-1",
     f"{LINEAR} --set penalties=1e300",
     f"{LINEAR} --set folds=0",
@@ -169,6 +167,7 @@ BAD: list[str | list[str]] = [
     "predict m t.csv -o new.txt",
     "predict m t.csv -o new.csv --bag nowhere",
     "predict m t.csv -o new.csv --keep nowhere",
+    "predict m t.csv -o new.csv --keep bag,bag",
     "predict m t.csv -o new.csv --keep x --bag bag",
     "predict m t.csv -o new.csv --posterior --bag bag",
     "predict m t.csv -o new.csv --copies x",
@@ -310,6 +309,9 @@ FINE: list[list[str]] = [
     [*NETWORK.split()[:-2], "--set", "device=auto", "-o", "new"],
     [*LINEAR.split()[:-2], "--set", "l2=1e6", "-o", "new"],
     [*LINEAR.split()[:-2], "--set", "l2=0", "-o", "new"],
+    [*LINEAR.split()[:-2], "--set", "penalties=none", "-o", "new"],  # the default, written out
+    [*FIT.split()[:-2], "--features", "bag", "-o", "new"],  # a column of bags is a feature if one asks for it
+    [*FIT.split()[:-2], "--bootstrap", "2", "--jobs", "999999", "-o", "new"],  # no more than there are processors
     [*FIT.split()[:-2], "--bootstrap", "2", "--jobs", "1", "-o", "new"],
     ["effect", "m", "t.csv", "--by", "bag", "-o", "new.csv"],
     ["effect", "m", "t.csv", "--by", "z", "--by", "z", "--figure", "made/new.svg"],

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import child_processes
+import hostile_grids
 import hostile_models
 import hostile_options
 import hostile_tables
@@ -79,10 +80,13 @@ def ends(folder: Path, words: list[str], *statuses: int) -> int:
     return found.exit_code
 
 
-@pytest.mark.parametrize("name", TABLES)
+ALL_TABLES = TABLES | hostile_grids.TABLES
+
+
+@pytest.mark.parametrize("name", ALL_TABLES)
 def test_table(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
-    table = TABLES[name]
+    table = ALL_TABLES[name]
     table.write(tmp_path / f"t{table.suffix}")
     words = ["fit", "llp", f"t{table.suffix}", "--bag", "bag", "--label", "y", "--set", "rounds=2", *table.said]
     before = set(os.listdir(tmp_path))
@@ -130,7 +134,11 @@ def words_of(command: str | list[str]) -> list[str]:
     return command.split() if isinstance(command, str) else command
 
 
-@pytest.mark.parametrize("command", hostile_options.BAD, ids=lambda command: ascii(" ".join(words_of(command)))[1:90])
+@pytest.mark.parametrize(
+    "command",
+    [*hostile_options.BAD, *hostile_grids.OPTIONS],
+    ids=lambda command: ascii(" ".join(words_of(command)))[1:90],
+)
 def test_options(folder: Path, monkeypatch: pytest.MonkeyPatch, command: str | list[str]) -> None:
     monkeypatch.chdir(folder)
     ends(folder, words_of(command), 2)
@@ -218,6 +226,6 @@ def test_processes(folder: Path, tmp_path: Path) -> None:
 
 
 def test_there_are_as_many_cases_as_ever() -> None:
-    counted = [TABLES, DAMAGED, FORGED, hostile_options.BAD, hostile_options.FINE, PROCESSES]
-    assert sum(map(len, counted)) >= 640
+    counted = [ALL_TABLES, DAMAGED, FORGED, hostile_options.BAD, hostile_grids.OPTIONS, hostile_options.FINE, PROCESSES]
+    assert sum(map(len, counted)) >= 1000
     assert sum(len(table.status) == 1 for table in TABLES.values()) >= 170  # the others are mutations

@@ -73,20 +73,6 @@ def test_bags_of_one_kind(label: int, dtype: str) -> None:
     assert model.classes_.dtype == dtype
 
 
-def test_names_of_classes() -> None:
-    y = np.array(["benign", "malignant"])[TASK.any]
-    with pytest.warns(kofn.estimators.FitWarning, match="y = 'malignant' are taken as bags with at least one positive"):
-        model = kofn.MILClassifier(**learns()).fit(TASK.X, y, groups=TASK.groups)
-    assert model.classes_.tolist() == ["benign", "malignant"]
-    assert set(model.predict_bags(TASK.X, TASK.groups)) == {"benign", "malignant"}
-    assert model.score(TASK.X, y, groups=TASK.groups) > 0.8
-
-
-def test_words_that_say_which_is_positive_are_no_warning() -> None:
-    y = np.array(["no", "yes"])[TASK.any]
-    assert kofn.MILClassifier(**quick()).fit(TASK.X, y, groups=TASK.groups).classes_.tolist() == ["no", "yes"]
-
-
 def test_positive_weight() -> None:
     def mean_score(weight: Any) -> float:
         model = kofn.MILClassifier(**quick(**{"positive_weight": weight, "validation_fraction": 0.0}))

@@ -54,8 +54,19 @@ FLOAT32 = {
 }
 
 
+BY_NAME = {
+    "check_dataframe_column_names_consistency": "columns are found by name: another order of them is no error, and one "
+    "that is missing is named in kofn's own words (tests/estimators/test_frames_of_any_library.py)",
+}
+POSITIVE = {
+    "check_classifiers_classes": "of the words 'one' and 'two' none says that it is the positive one, and `pos_label` is "
+    "required (tests/estimators/test_pos_label.py)",
+}
+
+
 def expected_failures(estimator: Any) -> dict[str, str]:
-    return FLOAT32 if isinstance(estimator.learner, kofn.Network) else {}
+    of_network = FLOAT32 if isinstance(estimator.learner, kofn.Network) else {}
+    return BY_NAME | of_network | ({} if isinstance(estimator, kofn.LLPClassifier) else POSITIVE)
 
 
 @UNLEARNT

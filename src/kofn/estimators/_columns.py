@@ -232,7 +232,7 @@ def _is_numeric(frame: Frame, name: str, dtype: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (Real, Decimal)) and type(value) is not bool
+    return isinstance(value, (Real, Decimal)) and not isinstance(value, (bool, np.bool_))
 
 
 def _values(column: Series) -> list[Any]:

@@ -212,6 +212,12 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
             return learner
         if isinstance(learner, str) and learner in LEARNERS:
             return LEARNERS[learner]()
+        if hasattr(learner, "fit") and not isinstance(learner, type):
+            name = type(learner).__name__
+            raise ValueError(
+                f"`learner` must be one of kofn; got a {name}, which learns from labels of rows. A classifier of "
+                f"scikit-learn is fitted to counts by expectation-maximisation: kofn.EM({name}(...))."
+            )
         raise ValueError(
             f"`learner` must be 'auto', {', '.join(map(repr, LEARNERS))}, a learner such as kofn.Trees(rounds=200), or "
             f"a torch.nn.Module; got {learner!r}."

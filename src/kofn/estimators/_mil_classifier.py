@@ -24,9 +24,8 @@ from kofn.estimators._row_labels import (
     known_classes,
     require_bags,
     rows_of,
+    signed_classes,
     together,
-    two_classes,
-    warn_of_words,
 )
 from kofn.learners import (
     BagObjective,
@@ -58,6 +57,8 @@ class MILClassifier(CountClassifier):
         loss: "count", -log P(S >= 1) or -log P(S = 0); "max", "mean" or "logsumexp" of the instances; "attention" or
             "gated-attention" over their embeddings.
         positive_weight: factor for positive bags, or "balanced": negative bags over positive ones.
+        pos_label: the label of bags with at least one positive instance. By default the larger of two numbers, and of
+            words the one that says it (yes, true, positive); other words need it.
         bootstrap: as in `LLPClassifier`.
         n_jobs: as in `LLPClassifier`.
         max_categories: as in `LLPClassifier`.
@@ -92,6 +93,7 @@ class MILClassifier(CountClassifier):
         *,
         loss: Literal["count", "max", "mean", "logsumexp", "attention", "gated-attention"] = "count",
         positive_weight: float | Literal["balanced"] = 1.0,
+        pos_label: Any = None,
         bootstrap: int = 0,
         n_jobs: int | None = None,
         max_categories: int = 256,
@@ -102,6 +104,7 @@ class MILClassifier(CountClassifier):
         self.learner = learner
         self.loss = loss
         self.positive_weight = positive_weight
+        self.pos_label = pos_label
         self.bootstrap = bootstrap
         self.n_jobs = n_jobs
         self.max_categories = max_categories
@@ -114,8 +117,8 @@ class MILClassifier(CountClassifier):
 
         Args:
             X: as in `LLPClassifier.fit`.
-            y: (n,) the label of each row's bag, one of two classes, the same on all rows of a bag; the larger one, of
-                words the one that comes later in the alphabet, says that at least one instance is positive.
+            y: (n,) the label of each row's bag, one of two classes, the same on all rows of a bag; `pos_label`
+                says that at least one instance is positive.
             groups: (n,) the bag of each row, any hashable. They are required, and None is the default only because
                 scikit-learn asks for it: rows whose label is that of a bag would otherwise pass for bags of one.
             bag_weight: (n,) weight of the loss of each row's bag, the same on all rows of a bag; by default 1.
@@ -125,10 +128,11 @@ class MILClassifier(CountClassifier):
             The estimator itself.
 
         Raises:
-            ValueError: no groups; a group with two different labels; more than two classes.
+            ValueError: no groups; a group with two different labels; more than two classes; words as classes,
+                and no `pos_label`.
 
         Warns:
-            FitWarning: words as classes of bags; as in `LLPClassifier`.
+            FitWarning: as in `LLPClassifier`.
         """
         require_bags(groups, method="fit")
         return self._fit(*self._problem(X, y, groups, bag_weight, fold_by), self._seed())
@@ -139,9 +143,8 @@ class MILClassifier(CountClassifier):
         """What a learner is given, and the two classes; arguments as for `fit`."""
         self._check_options()
         instances, labels = self._check_training(X, y)
-        classes, positive = two_classes(labels)
+        classes, positive = signed_classes(labels, self.pos_label, positive="bags with at least one positive instance")
         bags = bags_of(groups, len(instances))
-        warn_of_words(classes, "bags with at least one positive", "bags without any", stacklevel=3)
         bag_labels = bags.common(positive, name="y")
         weight = bag_weights(bag_weight, bags, len(instances), name="bag_weight")
         times = torch.ones(len(bags), dtype=torch.float64) if weight is None else weight

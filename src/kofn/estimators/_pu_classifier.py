@@ -22,9 +22,8 @@ from kofn.estimators._row_labels import (
     bags_of,
     known_classes,
     rows_of,
+    signed_classes,
     together,
-    two_classes,
-    warn_of_words,
 )
 from kofn.estimators._sensitivity import mixture_sensitivity
 from kofn.learners import (
@@ -43,6 +42,13 @@ from kofn.losses._pu import Surrogate
 from kofn.metrics import pu_auc
 
 Stopping = Literal["loss", "predicted-share", "label-accuracy"]
+# Options that some losses alone have: the default, and these losses.
+OF_LOSSES: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "positive_weight": (None, ("count", "expectation")),
+    "surrogate": ("sigmoid", ("upu", "nnpu")),
+    "ranking": ("epoch", ("cvir",)),
+    "warm_up": (0, ("cvir",)),
+}
 TOO_WIDE = 0.5  # an interval of the mixture that is warned of
 
 
@@ -79,6 +85,8 @@ class PUClassifier(CountClassifier):
             rule, that the accuracy against the given labels is a perfect classifier's
             (`kofn.learners.ByLabelAccuracy`). An untrained network may meet the last two by chance when validation
             instances are few.
+        pos_label: the label of labelled positives. By default the larger of two numbers, and of words the one that says
+            it (yes, true, positive); other words need it.
         bootstrap: as in `LLPClassifier`; rows are drawn, among the labelled and among the unlabelled.
         n_jobs: as in `LLPClassifier`.
         max_categories: as in `LLPClassifier`.
@@ -124,6 +132,7 @@ class PUClassifier(CountClassifier):
         ranking: Ranking = "epoch",
         warm_up: int = 0,
         stopping: Stopping = "loss",
+        pos_label: Any = None,
         bootstrap: int = 0,
         n_jobs: int | None = None,
         max_categories: int = 256,
@@ -141,6 +150,7 @@ class PUClassifier(CountClassifier):
         self.ranking = ranking
         self.warm_up = warm_up
         self.stopping = stopping
+        self.pos_label = pos_label
         self.bootstrap = bootstrap
         self.n_jobs = n_jobs
         self.max_categories = max_categories
@@ -153,18 +163,18 @@ class PUClassifier(CountClassifier):
 
         Args:
             X: as in `LLPClassifier.fit`.
-            y: (n,) 1 for labelled positives, -1 for unlabelled; or any two classes, of which the larger is labelled:
-                of words the one that comes later in the alphabet, which is seldom what one means.
+            y: (n,) 1 for labelled positives, -1 for unlabelled; or any two classes, of which `pos_label` is labelled.
             fold_by: (n,) what each row belongs to, such as a user: rows that belong together are held out together.
 
         Returns:
             The estimator itself.
 
         Raises:
-            ValueError: both `prior` and `mixture`; one class only; neither, and too few rows to estimate it.
+            ValueError: both `prior` and `mixture`; one class only; words as classes, and no `pos_label`; neither prior
+                nor mixture, and too few rows to estimate it; an option that the loss does not have.
 
         Warns:
-            FitWarning: words as classes; the estimate of the mixture has an interval that is wider than a half; as in
+            FitWarning: the estimate of the mixture has an interval that is wider than a half; as in
                 `LLPClassifier`.
         """
         seed = self._seed()
@@ -252,8 +262,7 @@ class PUClassifier(CountClassifier):
         """What a learner is given, the two classes, the mixture and its interval; arguments as for `fit`."""
         self._check_options()
         instances, labels = self._check_training(X, y)
-        classes, kind = two_classes(labels)
-        warn_of_words(classes, "labelled positives", "unlabelled", stacklevel=3)
+        classes, kind = signed_classes(labels, self.pos_label, positive="labelled positives")
         require_both_kinds(kind == 1, np.array([-1, 1]))
         labeled = torch.from_numpy(kind == 1)
         owners = together(fold_by, bags_of(None, len(labeled)), len(labeled))
@@ -302,6 +311,12 @@ class PUClassifier(CountClassifier):
             if getattr(self, name) is not None:
                 _require.fraction(name, getattr(self, name))
         _require.whole_number("warm_up", self.warm_up, low=0)
+        for name, (default, losses) in OF_LOSSES.items():
+            if getattr(self, name) != default and self.loss not in losses:
+                raise ValueError(
+                    f"`{name}` goes with `loss` {' or '.join(map(repr, losses))}; {self.loss!r} has none, and it would "
+                    f"do nothing. Leave it out."
+                )
         if self.positive_weight is not None:
             _require.number("positive_weight", self.positive_weight, low=0)
         if self.bag_size is not None:

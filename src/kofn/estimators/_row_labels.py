@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from torch import Tensor
 
 from kofn import _require
 from kofn.bags import Bags
-from kofn.estimators._fit_warning import FitWarning
 from kofn.estimators._frames import column_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -98,7 +96,8 @@ def two_classes(y: Array) -> tuple[Array, NDArray[np.int64]]:
     if len(classes) > 2:
         raise ValueError(
             f"Only binary classification is supported. The type of the target is {type_of_target(y)}. "
-            f"`y` must have two values; got {len(classes)}."
+            f"`y` must have two values; got {len(classes)}. LLPClassifier learns several classes from a table with a "
+            f"column for each, (n, C): their proportions or counts in the row's bag, or numpy.eye(C)[y] of single rows."
         )
     if len(classes) == 1:
         if y.dtype.kind not in "biuf" or classes[0] not in (0, 1):
@@ -111,23 +110,30 @@ def two_classes(y: Array) -> tuple[Array, NDArray[np.int64]]:
     return classes, row.astype(np.int64).ravel()
 
 
-def warn_of_words(classes: Array, larger: str, smaller: str, *, stacklevel: int) -> None:
-    """Warn where the alphabet decides which of two words is the positive class, and not what the words mean.
+def signed_classes(y: Array, pos_label: Any, *, positive: str) -> tuple[Array, NDArray[np.int64]]:
+    """The classes, the positive one last, and each row's, 0 or 1.
 
     Args:
-        classes: (2,) in their order.
-        larger: what rows of the second are taken as.
-        smaller: what rows of the first are taken as.
-        stacklevel: of the caller's caller, as for `warnings.warn`.
+        y: (n,) labels.
+        pos_label: the positive class; None for the larger of two numbers, and of words such as no and yes for the one
+            that says it.
+        positive: what the positive class says, for errors.
+
+    Raises:
+        ValueError: as `two_classes`; a `pos_label` that is none of the classes; words that do not say it themselves.
     """
-    first, second = (str(name) for name in classes)
-    if classes.dtype.kind not in "biuf" and (first.lower(), second.lower()) not in IN_ORDER:
-        warnings.warn(
-            f"rows with y = {second!r} are taken as {larger}, those with {first!r} as {smaller}, by the alphabet. Say "
-            f"which in place of y: y == {second!r}, or y == {first!r}.",
-            FitWarning,
-            stacklevel=stacklevel + 1,
+    classes, row = two_classes(y)
+    first, second = classes.tolist()
+    if pos_label is not None:
+        if pos_label not in (first, second):
+            raise ValueError(f"`pos_label` must be one of the classes {[first, second]}; got {pos_label!r}.")
+        return (classes, row) if pos_label == second else (classes[::-1].copy(), 1 - row)
+    if classes.dtype.kind not in "biuf" and (str(first).lower(), str(second).lower()) not in IN_ORDER:
+        raise ValueError(
+            f"`pos_label` must say which class is that of {positive} where words do not say it themselves; the classes "
+            f"are {first!r} and {second!r}. Say pos_label={first!r} or pos_label={second!r}."
         )
+    return classes, row
 
 
 def proportions(y: Array, *, together: bool, classes: Array | None = None) -> tuple[Array, NDArray[Any]]:
@@ -147,7 +153,8 @@ def proportions(y: Array, *, together: bool, classes: Array | None = None) -> tu
         rule = "proportions from 0 to 1" + ("" if together else ", or two classes")
         raise ValueError(
             f"Unknown label type: continuous. `y` must be {rule}; got {outside[0]:g}. "
-            f"Percentages are divided by 100; for counts say label='count'."
+            f"Percentages are divided by 100; for counts say label='count'; of several classes pass a column for each, "
+            f"(n, C), their proportions in the row's bag."
         )
     if classes is not None:
         return classes, known_classes(y, classes).astype(np.float64)

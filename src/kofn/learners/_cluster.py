@@ -209,7 +209,10 @@ def _run(client: Any, jobs: dict[str, Job], progress: Progress | None) -> list[O
 
 def _require_all(client: Any, addresses: Iterable[str]) -> None:
     """Require that all workers are there."""
-    there = client.nthreads()
+    try:
+        there = client.nthreads()
+    except OSError as error:  # which is not one class in Dask
+        raise ConnectionError(f"the scheduler at {client.scheduler.address} was lost during the fit: {error}") from None
     lost = [address for address in addresses if address not in there]
     if lost:
         raise ConnectionError(f"the worker at {lost[0]} was lost during the fit, which cannot go on without its bags.")

@@ -41,6 +41,8 @@ from kofn.learners._splits import Split, a_split_of
 WIDE = 512  # features of a table beyond which they are not all made at once
 LARGEST_FACTOR = 1e6  # of a learning rate or a penalty, whose products float32 must hold
 
+HIDDEN = (128,)  # widths of the layers of a network that is not given
+
 
 class Network(Learner):
     """Any torch module that gives an instance its logit, or one of each class, by Adam; held-out bags choose the epoch.
@@ -95,7 +97,7 @@ class Network(Learner):
         self,
         module: Module = "mlp",
         *,
-        hidden: Sequence[int] = (128,),
+        hidden: Sequence[int] = HIDDEN,
         dropout: float = 0.0,
         epochs: int = 200,
         patience: int | None = 15,
@@ -248,6 +250,13 @@ class Network(Learner):
             if getattr(self, name) is not None or name in ("epochs", "accumulate"):
                 _require.whole_number(name, getattr(self, name), low=1, high=_require.LARGEST_INT)
         require_widths(self.hidden)
+        for name, default in {"hidden": HIDDEN, "dropout": 0.0}.items():
+            given = getattr(self, name)
+            if not isinstance(self.module, str) and (tuple(given) if name == "hidden" else given) != default:
+                raise ValueError(
+                    f"`{name}` belongs to the network 'mlp', and would do nothing with a `module` of your own; got "
+                    f"{given!r}. Leave it out."
+                )
         if self.batch_size is not None and self.max_instances is not None:
             raise ValueError(
                 f"either `batch_size` or `max_instances` must be given, not both; got {self.batch_size} and "
