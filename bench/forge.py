@@ -23,6 +23,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -189,7 +190,7 @@ def _sized(text: str) -> str:
     """The text with the sizes of its trees."""
     trees = text.partition("end of trees")[0]
     starts = [match.start() for match in re.finditer(r"^Tree=", trees, re.MULTILINE)]
-    sizes = [end - start for start, end in zip(starts, [*starts[1:], len(trees)], strict=True)]
+    sizes = [end - start for start, end in pairwise([*starts, len(trees)])]
     return re.sub(r"tree_sizes=[^\n]*", lambda _: "tree_sizes=" + " ".join(map(str, sizes)), text, count=1)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from bench.forge import SECONDS, forge, judge, make_models
 from kofn._model_file import read_model
+from kofn.learners._tree_text import _flat
 
 
 @pytest.fixture(scope="module")
@@ -33,3 +34,9 @@ def test_forged_files_are_refused_or_right(models: Path) -> None:
     assert [one for one in found if one["end"] not in ("refused", "right")] == []
     assert max(one["seconds"] for one in found) < SECONDS
     assert sum(one["end"] == "right" for one in found) > 30  # of which some are trees that the grammar made
+
+
+def test_a_number_of_columns_that_a_file_claims_takes_no_time() -> None:
+    """Found by number 7,442 of bench/forge.py: a loop over two billion columns of a leaf."""
+    with pytest.raises(ValueError, match="a leaf is on no column"):
+        _flat("0  1  ", [1, 2**31 - 1])

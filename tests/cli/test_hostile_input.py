@@ -181,7 +181,7 @@ PROCESSES = {
 # Each command in a process of its own, forked from one that has imported what takes seconds to import.
 FORKS = """
 import json, os, sys
-import kofn.cli, kofn.tables, kofn.cli._fit_command, lightgbm
+import kofn.cli._commands, kofn.tables, kofn.cli._fit_command, lightgbm
 os.chdir(sys.argv[1])
 for number, (words, status) in enumerate(json.load(open("cases.json"))):
     child = os.fork()
