@@ -15,12 +15,14 @@ from oracles import long_gradient, long_tables, mpmath_gradient, mpmath_law
 from torch import Tensor
 
 import kofn
+from bench.fuzz import extremes
 from bench.fuzz.__main__ import main, run
 from bench.fuzz.awkward_bags import DTYPES, LAYOUTS, batches
 from bench.fuzz.checks import BOUNDS, check_chunk, distance
 from bench.fuzz.wide_oracle import truths
 
 INF = math.inf
+EXTREMES = {quantity.split(", ")[0] for quantity in extremes.BOUNDS}
 pytestmark = pytest.mark.skipif(bool(np.finfo(np.longdouble).eps > 1e-18), reason="needs floats of 80 bits")
 
 
@@ -68,7 +70,7 @@ def test_a_small_fuzz_passes_and_leaves_its_figures(tmp_path: Path) -> None:
     assert record["facts"]["bags"] == 300
     assert record["facts"]["impossible counts"] > 10
     assert record["wrong answers"] == 0
-    assert {key.split(", ")[0] for key in record["worst"]} == set(BOUNDS)
+    assert {key.split(", ")[0] for key in record["worst"]} == set(BOUNDS) | EXTREMES
     assert "| `log_count_distribution` | 1e-11 |" in (tmp_path / "fuzz.md").read_text()
 
 
@@ -107,6 +109,13 @@ def test_a_wrong_engine_is_found(
     assert "engine torch, quantity log_prob" in said
     assert "engine native" not in said
     assert json.loads((tmp_path / "fuzz.json").read_text())["wrong answers"] > 0
+
+
+@pytest.mark.slow
+def test_a_wrong_answer_about_an_extreme_bag_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = kofn.log_class_count_prob
+    monkeypatch.setattr(kofn, "log_class_count_prob", lambda *args: right(*args) * (1 + 1e-9))
+    assert {failure.quantity for failure in check_chunk(0, bags=20, seed=0).failures} == {"classes, log_prob"}
 
 
 @pytest.mark.parametrize("leak", ["count_posteriors", "log_count_distribution"])

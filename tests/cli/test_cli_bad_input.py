@@ -67,7 +67,10 @@ CASES = {
         "--folds must be at most the number of bags; got 61, and there are 60",
     ),
     "cross-validation of a missing column": ("cv mil t.csv --bag bag --label any", "t.csv has no column 'any'"),
-    "a file in the way": ("fit llp t.csv --bag bag --label count -o t.csv", "t.csv is another file"),
+    "a file in the way": (
+        "fit llp t.csv --bag bag --label count -o t.csv",
+        "t.csv must be free or a kofn model; it is another file",
+    ),
     "prior and mixture": (
         "fit pu t.csv --label labelled --prior 0.5 --mixture 0.3 -o m",
         "may be given, and not both. With neither it is estimated.",
@@ -76,9 +79,15 @@ CASES = {
     "labels within bags": ("fit mil t.csv --bag bag --label truth --positive pos -o m", "has two labels"),
     "two labels of mil": ("fit mil t.csv --bag bag --label low,high -o m", "--label must name one column"),
     "all unlabelled": ("fit pu none.csv --label labelled --prior 0.5 -o m", "all 240 rows are unlabelled"),
-    "no model": ("predict nowhere t.csv -o out.csv", "there is no nowhere"),
-    "no model to evaluate": ("evaluate nowhere t.csv", "there is no nowhere"),
-    "no model to show": ("info nowhere", "there is no nowhere"),
+    "no model": (
+        "predict nowhere t.csv -o out.csv",
+        "nowhere must be a file that kofn wrote a model to; there is none",
+    ),
+    "no model to evaluate": (
+        "evaluate nowhere t.csv",
+        "nowhere must be a file that kofn wrote a model to; there is none",
+    ),
+    "no model to show": ("info nowhere", "nowhere must be a file that kofn wrote a model to; there is none"),
     "bad output": ("predict nowhere t.csv -o out.txt", "must end in .csv"),
     "keep and bag": ("predict nowhere t.csv --keep x --bag bag -o out.csv", "Leave one of them out"),
     "truth and bag": ("evaluate nowhere t.csv --truth x --bag bag", "Leave one of them out"),

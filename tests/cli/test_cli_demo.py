@@ -109,7 +109,7 @@ def test_a_folder_where_a_model_should_be(tmp_path: Path) -> None:
     (tmp_path / "mil-trees").mkdir()
     found = kofn("demo", "-o", tmp_path, "-q")
     assert found.exit_code == 2
-    assert "mil-trees is a folder or a device, and a model is one file" in found.stderr
+    assert "mil-trees must be free or a kofn model; it is a folder or a device, and a model is one file" in found.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["mil-trees"]
 
 

@@ -29,7 +29,9 @@ def begun(**options: Any) -> kofn.MILClassifier:
     """Fitted without a step: the learning rate is 0."""
     rows, labels, groups = some()
     loss = options.pop("loss", "count")
-    chosen: dict[str, Any] = {"hidden": (4,), "lr": 0.0, "epochs": 1, "standardise": False} | options
+    chosen: dict[str, Any] = {"lr": 0.0, "epochs": 1, "standardise": False} | options
+    if "module" not in options:
+        chosen = {"hidden": (4,)} | chosen
     network = kofn.Network(**chosen)
     return kofn.MILClassifier(network, loss=loss, random_state=0).fit(rows, labels, groups=groups)
 

@@ -28,7 +28,9 @@ def table() -> tuple[Any, Any, Any]:
 
 
 def classifier(file: Path | None, *, random_state: Any = 0, **options: Any) -> Any:
-    chosen: dict[str, Any] = {"epochs": 2, "dropout": 0.3, "checkpoint": file, "hidden": (8,)} | options
+    chosen: dict[str, Any] = {"epochs": 2, "checkpoint": file} | options
+    if "module" not in options:
+        chosen = {"dropout": 0.3, "hidden": (8,)} | chosen
     return kofn.LLPClassifier(kofn.Network(**chosen), random_state=random_state)
 
 

@@ -45,7 +45,7 @@ def statements(n: int) -> list[dict[str, Any]]:
             {"name": "Between", "low": low, "high": high}
             for low, high in ((1, 4), (0, n), (n // 2, n // 2), (n - 1, n + 5))
         ),
-        *({"name": "OneOf", "allowed": allowed} for allowed in ([0, n], [1, 3, 5], [n + 4], [])),
+        *({"name": "OneOf", "allowed": allowed} for allowed in ([0, n], [1, 3, 5], [n, n + 4])),
         *({"name": "Noisy", "observed": a, "noise": noise, "scale": scale} for a, noise, scale in noisy),
     ]
 

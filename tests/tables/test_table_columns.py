@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -110,8 +109,8 @@ BAD = {
     "empty": (pd.DataFrame({"x": [np.nan, np.nan], "y": [1.0, 2.0]}), "'x' has no value. Leave it out"),
     "infinite": (pd.DataFrame({"x": [1.0, np.inf]}), "'x' has an infinite value"),
     "objects": (
-        pd.DataFrame({"x y": [Decimal(1), Decimal(2)]}),
-        "must be numbers or text; it has a Decimal. Leave it out",
+        pd.DataFrame({"x y": [[1], [2]]}),
+        "must be numbers or text; it has a list. Leave it out",
     ),
     "no columns": (pd.DataFrame(index=[0, 1]), "no rows to learn from"),
 }

@@ -11,9 +11,11 @@ If no such tilt is needed, none of the large logits has to be overcome: they may
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
@@ -26,18 +28,26 @@ if TYPE_CHECKING:
     from kofn.counts._engines import IndependentEngine
 
 _LARGE = 1e5
+_PART = 1 << 17  # logits that are looked at together
 _CUT, _CERTAIN = 1e6, 1e4  # of logits as they are; of tilted ones, whose other label has probability e^-10000
 
 
 def any_large(logits: Tensor) -> bool:
     """Whether some finite logit on the CPU is too large for the engines; elsewhere that is not looked at."""
-    if not _host.sees(logits) or not logits.numel():
+    if not _host.sees(logits) or not logits.numel() or logits.dtype == torch.float16:  # which ends before
         return False
-    low, high = torch.aminmax(logits.detach())
-    if low.item() >= -_LARGE and high.item() <= _LARGE:
+    x = logits.detach()
+    # By numpy, because the threads of torch are not there in a process that was forked, such as a data loader's, and
+    # torch would wait for them. A part at a time, which stays in the processor's cache for both passes.
+    flat = (x.float() if x.dtype == torch.bfloat16 else x).numpy().reshape(-1)
+    return any(_has_large(flat[start : start + _PART]) for start in range(0, len(flat), _PART))
+
+
+def _has_large(x: NDArray[Any]) -> bool:
+    if x.min() >= -_LARGE and x.max() <= _LARGE:
         return False
-    size = logits.detach().abs()
-    return bool(((size > _LARGE) & (size < torch.inf)).any())
+    size = np.abs(x)
+    return bool(((size > _LARGE) & (size < np.inf)).any())
 
 
 @dataclass(frozen=True, eq=False)
