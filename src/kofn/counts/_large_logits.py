@@ -36,7 +36,7 @@ def any_large(logits: Tensor) -> bool:
     """Whether some finite logit on the CPU is too large for the engines; elsewhere that is not looked at."""
     if not _host.sees(logits) or not logits.numel() or logits.dtype == torch.float16:  # which ends before
         return False
-    x = logits.detach()
+    x = logits.detach().resolve_neg()
     # By numpy, because the threads of torch are not there in a process that was forked, such as a data loader's, and
     # torch would wait for them. A part at a time, which stays in the processor's cache for both passes.
     flat = (x.float() if x.dtype == torch.bfloat16 else x).numpy().reshape(-1)
