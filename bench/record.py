@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ SPEAKS_OF: dict[str, tuple[str, ...]] = {
     "class_counts": ("native", "src/kofn/classes"),
     "cluster": _FITS,
     "cold": _COUNTS,
+    "forge": (*_FITS, "src/kofn/_model_file.py"),
     "fuzz": _COUNTS,
     "fuzz_triton": ("src/kofn/counts",),
     "honest": _FITS,
@@ -69,10 +71,14 @@ def git(*words: str, folder: Path = ROOT) -> str:
         return ""
 
 
+@cache
 def commit() -> str:
     """The commit whose code is measured, with a plus when `src` or `native` differs from it."""
     head = git("rev-parse", "--short=10", "HEAD")
     return head + ("+" if git("status", "--porcelain", "src", "native") else "") if head else "unknown"
+
+
+commit()  # now, when the code is imported: there may be others by the time that a record is written
 
 
 def markdown(rows: Rows) -> str:

@@ -88,6 +88,7 @@ WRONG = "must hold a LLPClassifier as this kofn writes it; .*Written by kofn"
         ({"parameters.noise": "loud"}, "`noise` must be a distribution and its scale"),
         ({"parameters.bootstrap": 1 << 70, "n_features_in": 1 << 70}, "n_features_in is beyond 64 bits"),
         ({"bag_effect": [1e308, None]}, "`bag_effect` must be from 0 to 1e.06"),
+        ({"loss": None}, "`loss` must be one of count"),
         ({"n_features_in": 2}, "must be of 2 columns in all its parts"),
         ({"instance_shape": [2]}, "must be of 3 columns in all its parts"),
         ({"classes": [0] * 100_000, "classes_dtype": "<U16384"}, "at most 16777216 bytes; their dtype is <U16384"),
@@ -206,6 +207,7 @@ ALTERATIONS: dict[str, Callable[[str], str]] = {
     "zero": lambda text: text + "\0",
     # LightGBM reads other numbers here than Python: these ended the process, or never ended.
     "leaves with an underscore": lambda text: re.sub("num_leaves=.*", "num_leaves=1_0", text, count=1),
+    "a zero too many": lambda text: text.replace("is_linear=0", "is_linear=00", 1),
     "a child with an underscore": lambda text: of_one_size(text, "left_child=1", "left_child=0_1"),
     "children joined by a control character": lambda text: joined(text, "left_child", "\x1f"),
     "children joined by a tab": lambda text: joined(text, "left_child", "\t"),

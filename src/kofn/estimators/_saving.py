@@ -180,14 +180,14 @@ def _restored(model: Model, kind: type[Any], given: dict[str, Any], path: Path) 
     estimator.n_features_in_ = facts["n_features_in"]
     if facts["feature_names_in"] is not None:
         estimator.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
-    if facts["loss"] is not None:
-        estimator.loss_ = facts["loss"]
     if facts["mixture"] is not None:
         estimator.mixture_, interval = facts["mixture"], facts["mixture_interval"]
         require_shape("mixture_interval", interval or [], [NUMBER])
         estimator.mixture_interval_ = None if interval is None else (interval[0], interval[1])
     effect, error = facts["bag_effect"]
-    if hasattr(kind, "bag_effect_error_"):  # label proportions may have one
+    if hasattr(kind, "bag_effect_error_"):  # label proportions may have one, and know what they minimised
+        _require.option("loss", facts["loss"], kind.LOSSES)
+        estimator.loss_ = facts["loss"]
         _require.number("bag_effect", effect, low=0, high=_require.LARGEST_BAG_EFFECT)
         estimator.bag_effect_, estimator.bag_effect_error_ = float(effect), error
     estimator.held_out_ = np.array(facts["held_out"], dtype=np.int64)

@@ -10,7 +10,8 @@ import re
 
 Fields = dict[str, str]
 
-_WHOLE = re.compile(r"-?[0-9]+(?: -?[0-9]+)*")
+_INTEGER = r"(?:0|-?[1-9][0-9]*)"
+_WHOLE = re.compile(f"{_INTEGER}(?: {_INTEGER})*")
 _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?"
 _NUMBERS = re.compile(f"{_NUMBER}(?: {_NUMBER})*")
 _NAMES = re.compile(r"\S+(?: \S+)*")
