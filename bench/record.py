@@ -26,7 +26,7 @@ SPEAKS_OF: dict[str, tuple[str, ...]] = {
     "class_counts": ("native", "src/kofn/classes"),
     "cluster": _FITS,
     "cold": _COUNTS,
-    "forge": (*_FITS, "src/kofn/_model_file.py"),
+    "forge": _FITS,
     "fuzz": _COUNTS,
     "fuzz_triton": ("src/kofn/counts",),
     "honest": _FITS,

@@ -22,20 +22,17 @@ def exact(fuzz: Record) -> str:
     """How many numbers of both engines were compared with the oracle, and how many are wrong; then of extreme bags."""
     extreme = {kind: bound for kind, bound in fuzz["bounds"].items() if ", " in kind}
     bounds = [bound for kind, bound in fuzz["bounds"].items() if kind not in extreme]
-    held = [
-        fuzz["worst"][key] <= extreme[key.rsplit(", ", 1)[0]]
-        for key in fuzz["worst"]
-        if key.rsplit(", ", 1)[0] in extreme
-    ]
-    asked = sum(many for key, many in fuzz["facts"].items() if key.rsplit(", ", 1)[0] in extreme)
+    kind_of = {key: key.rsplit(", ", 1)[0] for key in [*fuzz["worst"], *fuzz["facts"]]}  # of both engines
+    held = [worst <= extreme[kind_of[key]] for key, worst in fuzz["worst"].items() if kind_of[key] in extreme]
+    asked = sum(many for key, many in fuzz["facts"].items() if kind_of[key] in extreme)
     refused = sum(many for key, many in fuzz["facts"].items() if key.endswith(", refused"))
     return (
         f"On {fuzz['facts']['bags']:,} awkward bags, {sum(fuzz['wrong'].values()):,} of "
         f"{sum(fuzz['numbers'].values()):,} numbers from both engines are further from an independent oracle than the "
         f"bounds allow ({min(bounds):.0e} to {max(bounds):.0e} in float64, one unit in the last place more in shorter "
         f"dtypes). On small extreme bags (logits up to 1e300, joint counts of classes, bag effects from 1e-6 to 1e6) "
-        f"the bounds, {min(extreme.values()):.0e} to {max(extreme.values()):.0e}, hold in {sum(held)} of {len(held)} kinds "
-        f"of answers, {asked:,} numbers; {refused:,} answers about classes were refused."
+        f"the bounds, {min(extreme.values()):.0e} to {max(extreme.values()):.0e}, hold in {sum(held)} of {len(held)} "
+        f"kinds of answers, {asked:,} numbers; {refused:,} answers about classes were refused."
     )
 
 

@@ -88,7 +88,7 @@ WRONG = "must hold a LLPClassifier as this kofn writes it; .*Written by kofn"
         ({"parameters.noise": "loud"}, "`noise` must be a distribution and its scale"),
         ({"parameters.bootstrap": 1 << 70, "n_features_in": 1 << 70}, "n_features_in is beyond 64 bits"),
         ({"bag_effect": [1e308, None]}, "`bag_effect` must be from 0 to 1e.06"),
-        ({"loss": None}, "`loss` must be one of count"),
+        ({"loss": None}, "`loss` must be one of 'count'"),
         ({"n_features_in": 2}, "must be of 2 columns in all its parts"),
         ({"instance_shape": [2]}, "must be of 3 columns in all its parts"),
         ({"classes": [0] * 100_000, "classes_dtype": "<U16384"}, "at most 16777216 bytes; their dtype is <U16384"),
