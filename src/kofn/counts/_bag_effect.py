@@ -36,7 +36,7 @@ _DEVIATIONS = 6.0  # standard deviations of a normal density in a panel
 _FROM_POLE, _AWAY = 4.0, 0.6  # in a panel of u at the logistic functions' own scale; of the distance, far from them all
 _EVEN = np.polynomial.legendre.leggauss(_ORDER)
 _ENTRIES = 1 << 21  # instances times nodes that are worked on at a time
-_COUNTS = 1 << 12  # counts of a table that are
+_COUNTS = 1 << 9  # counts of a table that are; neighbours have nodes in common, so that few are left unused
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 
 
