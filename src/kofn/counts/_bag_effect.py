@@ -155,13 +155,17 @@ def log_shifts(x: Tensor, layout: Layout, sigma: Tensor) -> Tensor:
         u_of_edge, ones_of_edge, height_of_edge = line(edges)
     slopes, ones, heights = line(z)
     heights = heights + weight.reshape(len(z), -1).T - _LOG_SQRT_2PI
-    sums = []
-    for bags, some in zip(owner.split(_COUNTS), counts.split(_COUNTS), strict=True):
+
+    def sums(bags: Tensor, some: Tensor) -> Tensor:
+        if len(bags) > _COUNTS:  # by halves: what is kept of parts is soon one piece, and does not splinter the memory
+            halves = zip(bags.tensor_split(2), some.tensor_split(2), strict=True)
+            return torch.cat([sums(*half) for half in halves])
         node, there = _near_mode(u_of_edge, ones_of_edge, height_of_edge, bags, some)
         at = bags * slopes.shape[1] + node
         terms = slopes.flatten()[at] * (some - ones.flatten()[at]) + heights.flatten()[at]
-        sums.append(terms.masked_fill(~there, -torch.inf).logsumexp(0))
-    return torch.cat(sums).reshape(shape).masked_fill(every.spread(sigma == 0), 0.0)
+        return terms.masked_fill(~there, -torch.inf).logsumexp(0)
+
+    return sums(owner, counts).reshape(shape).masked_fill(every.spread(sigma == 0), 0.0)
 
 
 def _near_mode(slopes: Tensor, ones: Tensor, heights: Tensor, owner: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
