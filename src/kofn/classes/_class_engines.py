@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from kofn.classes import _native_class_engine, _torch_class_engine
-from kofn.classes._large_class_logits import LargeClassLogits, any_large
+from kofn.classes._large_class_logits import LargeClassLogits
 from kofn.counts import _native_library, backend
+from kofn.counts._large_logits import any_large
 
 
 class Engine(Protocol):

@@ -13,24 +13,12 @@ import torch
 from torch import Tensor
 
 from kofn import _require
-from kofn.counts import _host
 
 if TYPE_CHECKING:
     from kofn.classes._class_engines import Engine
 
-_LARGE, _CUT = 1e5, 3e7
+_CUT = 3e7
 _LEAST = -1e7  # log P: of 1e7 float64 keeps nine digits after the point
-
-
-def any_large(logits: Tensor) -> bool:
-    """Whether some finite logit on the CPU is large; elsewhere that is not looked at."""
-    if not _host.sees(logits) or not logits.numel():
-        return False
-    low, high = torch.aminmax(logits.detach())
-    if low.item() >= -_LARGE and high.item() <= _LARGE:
-        return False
-    size = logits.detach().abs()
-    return bool(((size > _LARGE) & (size < torch.inf)).any())
 
 
 @dataclass(frozen=True, eq=False)

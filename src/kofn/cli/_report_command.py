@@ -47,16 +47,16 @@ def report(
     from kofn.report import write
     from kofn.tables import TableFile, TableModel, compare_tables, report_table
 
-    first = TableModel.load(model)
-    other = None if second is None else TableModel.load(second)
+    paths = [model] if second is None else [model, second]
+    models = [TableModel.load(path) for path in paths]
     if data is not None:
         TableFile(data)
-    require_writable(output, force=force, inputs=(model, second, data))
-    if other is not None and second is not None and data is not None:
-        names = [str(path.name if model.name != second.name else path) for path in (model, second)]
-        made = compare_tables(first, other, data, names=names, truth=truth, positive=positive, title=title)
+    require_writable(output, force=force, inputs=(*paths, data))
+    if data is not None and len(models) == 2:
+        names = [str(path.name if paths[0].name != paths[1].name else path) for path in paths]
+        made = compare_tables(models[0], models[1], data, names=names, truth=truth, positive=positive, title=title)
     else:
-        made = report_table(first, data, truth=truth, positive=positive, title=title)
+        made = report_table(models[0], data, truth=truth, positive=positive, title=title)
     write(made, output)
     show_verdicts(made.verdicts)
     line(f"wrote {output}")

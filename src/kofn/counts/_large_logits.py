@@ -22,7 +22,7 @@ from torch.nn.functional import logsigmoid
 from kofn.counts import _host
 from kofn.counts._arguments import lay_out
 from kofn.counts._layout import LARGEST, Layout
-from kofn.counts._single_counts import asked_one_by_one
+from kofn.counts._table import asked_one_by_one
 
 if TYPE_CHECKING:
     from kofn.counts._engines import IndependentEngine

@@ -12,8 +12,7 @@ from kofn.counts import _bag_effect
 from kofn.counts._engines import engine_for
 from kofn.counts._layout import Dense, Layout
 from kofn.counts._repeated import Repeated, without_repetition
-from kofn.counts._single_counts import asked_one_by_one
-from kofn.counts._table import only_between
+from kofn.counts._table import asked_one_by_one, only_between
 
 _DIGITS = 1e5  # log P without a shift, as a multiple of the result, that leaves the result ten digits
 
