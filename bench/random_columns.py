@@ -1,6 +1,6 @@
 """What is said of fits to random columns, of which nothing can be learned: verdicts and warnings.
 
-``python -m bench.random_columns`` runs the fits that bench/random_columns.json does not have and writes
+``python -m bench.random_columns`` runs the fits that bench/random_columns.jsonl does not have and writes
 bench/random_columns.md. ``--learners linear --again`` runs those of a learner anew; ``--seeds 5`` runs few.
 
 A fit has 30 to 200 bags and 2 to 11 columns of normal noise. Bags have 8 rows, or 3 to 19; all bags have the same
@@ -30,7 +30,8 @@ import torch
 from numpy.typing import NDArray
 
 import kofn
-from bench.record import machine, markdown, write
+from bench.record import commit, machine, markdown
+from kofn._atomic_write import atomic_write
 from kofn.estimators import FitWarning
 from kofn.estimators._judged import judge
 from kofn.estimators._trust import verdicts
@@ -109,20 +110,14 @@ def one(kind: str, learner: str, seed: int) -> dict[str, Any]:
         "validation_loss": estimator.validation_loss_,
         "baselines": estimator.baselines_,
         "seconds": round(seconds, 2),
-        "verdicts": {each.about: {"mark": each.mark, "numbers": _rounded(each.numbers)} for each in found},
+        "marks": {each.about: each.mark for each in found},
+        "commit": commit(),
     }
-
-
-def _rounded(value: Any) -> Any:
-    """Numbers with six digits after the point, however deep they lie."""
-    if isinstance(value, dict):
-        return {name: _rounded(each) for name, each in value.items()}
-    return round(value, 6) if isinstance(value, float) else value
 
 
 def summary(records: list[dict[str, Any]]) -> dict[str, Any]:
     """How often each mark was given, and how many fits warned."""
-    marks = {about: Counter(each["verdicts"][about]["mark"] for each in records) for about in ABOUT}
+    marks = {about: Counter(each["marks"][about] for each in records) for about in ABOUT}
     return {
         "fits": len(records),
         "warned": sum(each["warned"] for each in records),
@@ -155,7 +150,7 @@ def page(records: list[dict[str, Any]]) -> str:
         f"- {about}: {each['learner']}, {KINDS[each['kind']]}, seed {each['seed']}"
         for about in ("skill", "rows")
         for each in records
-        if each["verdicts"][about]["mark"] == "good"
+        if each["marks"][about] == "good"
     ]
     listed = "\n".join(["Good, and wrong:" if good else "None was good.", "", *good]).strip()
     return f"{machine()}.\n\n{text}\n\n{markdown(rows)}\n\n{listed}\n"
@@ -170,8 +165,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("bench/random_columns"))
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    kept = asked.out.with_suffix(".json")
-    records = json.loads(kept.read_text())["fits"] if kept.exists() else []
+    kept = asked.out.with_suffix(".jsonl")
+    records = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     if asked.again:
         chosen = set(product(asked.learners, asked.kinds))
         records = [each for each in records if (each["learner"], each["kind"]) not in chosen]
@@ -179,9 +174,13 @@ def main() -> None:
     for learner, kind in product(asked.learners, asked.kinds):
         seeds = range(min(SEEDS[learner], asked.seeds or SEEDS[learner]))
         records += [one(kind, learner, seed) for seed in seeds if (learner, kind, seed) not in there]
-        found = by_task(records)
-        write(asked.out, {"machine": machine(), "summary": found, "fits": records}, page(records))
-        print(learner, kind, found[f"{learner}, {kind}"], flush=True)
+        for path, text in (
+            (kept, "".join(json.dumps(each) + "\n" for each in records)),
+            (asked.out.with_suffix(".md"), page(records)),
+        ):
+            with atomic_write(path) as part:
+                part.write_text(text)
+        print(learner, kind, by_task(records)[f"{learner}, {kind}"], flush=True)
 
 
 if __name__ == "__main__":

@@ -113,8 +113,8 @@ def test_labels_of_random_columns_follow_from_the_truth(kind: str, seed: int) ->
 
 
 def test_wrong_verdicts_are_listed() -> None:
-    marks = {"skill": {"mark": "good"}, "calibration": {"mark": "good"}, "rows": {"mark": "doubtful"}}
-    fit = {"kind": "mil", "learner": "trees", "seed": 7, "warned": False, "verdicts": marks}
+    marks = {"skill": "good", "calibration": "good", "rows": "doubtful"}
+    fit = {"kind": "mil", "learner": "trees", "seed": 7, "warned": False, "marks": marks}
     page = random_columns.page([fit])
     assert "| trees | MIL | 1 | 1 / 0 / 0 / 0 | 1 / 0 / 0 / 0 | 0 / 1 / 0 / 0 | 0 |" in page
     assert page.endswith("Good, and wrong:\n\n- skill: trees, MIL, seed 7\n")

@@ -116,14 +116,13 @@ def honest(honest: Record) -> str:
     )
 
 
-def noise(random_columns: Record) -> str:
+def noise(fits: Sequence[Record]) -> str:
     """What the verdicts and warnings say of fits that can have learned nothing."""
-    some = random_columns["summary"]
-    fits = sum(each["fits"] for each in some.values())
-    good = {mark: sum(each["marks"][mark]["good"] for each in some.values()) for mark in ("skill", "rows")}
+    kinds = "; ".join(dict.fromkeys(f"{each['learner']}, {each['kind']}" for each in fits))
+    skill, rows = (sum(each["marks"][about] == "good" for each in fits) for about in ("skill", "rows"))
     return (
-        f"Of {fits} fits to columns of random numbers ({'; '.join(some)}), {good['skill']} had a good verdict on "
-        f"skill, {good['rows']} one on rows, and {sum(each['warned'] for each in some.values())} warned."
+        f"Of {len(fits)} fits to columns of random numbers ({kinds}), {skill} had a good verdict on skill, {rows} one "
+        f"on rows, and {sum(each['warned'] for each in fits)} warned."
     )
 
 
@@ -181,7 +180,7 @@ MADE: dict[str, Callable[[], str]] = {
     "bootstrap": lambda: bootstrap(record("intervals.json")),
     "mixture": lambda: mixture(record("mixture.jsonl")),
     "honest": lambda: honest(record("honest.json")),
-    "noise": lambda: noise(record("random_columns.json")),
+    "noise": lambda: noise(record("random_columns.jsonl")),
     "selection": lambda: selection(record("selection.json")),
     "triton": lambda: triton(record("fuzz_triton.json")),
 }

@@ -77,10 +77,15 @@ def test_the_loss_of_held_out_bags_is_told_of_every_learner() -> None:
 
 
 def test_good_verdicts_on_noise_are_counted_over_all_learners() -> None:
-    def fits(skill: int, rows: int, warned: int) -> dict[str, Any]:
-        return {"fits": 50, "warned": warned, "marks": {"skill": {"good": skill}, "rows": {"good": rows}}}
+    def fits(learner: str, good: dict[int, str], warned: int) -> list[dict[str, Any]]:
+        marks = [
+            {about: "good" if about in good.get(n, "") else "bad" for about in ("skill", "rows")} for n in range(50)
+        ]
+        return [
+            {"learner": learner, "kind": "counts", "marks": each, "warned": n < warned} for n, each in enumerate(marks)
+        ]
 
-    said = evidence.noise({"summary": {"trees, counts": fits(0, 1, 49), "linear, counts": fits(2, 0, 40)}})
+    said = evidence.noise([*fits("trees", {3: "rows"}, 49), *fits("linear", {0: "skill", 7: "skill"}, 40)])
     assert "Of 100 fits" in said
     assert "(trees, counts; linear, counts), 2 had a good verdict on skill, 1 one on rows, and 89 warned" in said
 
