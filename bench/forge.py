@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 import kofn
 from bench.record import machine, markdown, write
-from kofn._model_file import Model, read_model, write_model
+from kofn._io.model_file import Model, read_model, write_model
 from kofn.tables import TableModel, fit_table
 
 Floats = NDArray[np.float64]

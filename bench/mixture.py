@@ -25,7 +25,7 @@ from torch.nn.functional import avg_pool2d
 import kofn
 from bench.record import commit, machine, markdown
 from kofn import datasets
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 from kofn.estimators._label_scores import label_scores
 
 Array = NDArray[Any]

@@ -33,11 +33,11 @@ def fit(data: Path, scratch: Path, options: dict[str, Any], *, mapped: bool) -> 
     import torch
 
     import kofn
-    from kofn import _mapped
+    from kofn._io import mapped as mapping
     from kofn.tables import fit_table
 
     if mapped:
-        _mapped.IN_MEMORY = 0
+        mapping.IN_MEMORY = 0
     name = options.pop("learner")
     learner = kofn.Trees(**options) if name == "trees" else kofn.Network(**options)
     stages: list[tuple[str, float]] = []

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 import kofn
 from bench.record import commit, machine, markdown
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 from kofn.estimators import FitWarning
 from kofn.estimators._judged import judge
 from kofn.estimators._trust import verdicts

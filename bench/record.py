@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 import kofn
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 
 ROOT = Path(__file__).parents[1]
 Rows = list[list[str]]

@@ -34,7 +34,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 import kofn
 from bench.record import commit, machine, markdown
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 
 Array = NDArray[Any]
 TRAIN, TEST, COLUMNS, SHARE = 80, 100, 128, 0.05

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kofn import _require
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 from paper.cells import FEW_BAGS, METHODS
 from paper.records import load_records
 from paper.summary import summary

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 from paper.cells import METHODS, TABLES, Run
 from paper.whole_recipe import state
 

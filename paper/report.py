@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kofn import _require
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 from paper.captions import CAPTIONS, LEGEND, PROTOCOLS, TITLES
 from paper.cells import TABLES
 from paper.differences import NOTES, differences, differences_markdown

@@ -16,7 +16,7 @@ import torch
 from model_file_cases import crafted, document, forge, parts, sealed
 from safetensors.torch import save
 
-from kofn._model_file import read_model
+from kofn._io.model_file import read_model
 
 HUGE = 1 << 40
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from kofn._model_file import write_model
+from kofn._io.model_file import write_model
 
 BLANK = "0" * 64
 FACTS = {"classes": ["näin", "no"], "history": [0.1, math.nan, -math.inf], "params": {"seed": None, "rate": 1e-05}}

@@ -12,7 +12,7 @@ from typing import Any
 import child_processes
 import pytest
 
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 
 # The folder above; the file aside, private at once; synced, as open as the old one, in place; its name synced.
 STEPS = ["mkdir", "touch", "chmod", "fsync", "chmod", "replace", "fsync"]
@@ -170,7 +170,7 @@ def test_writers_at_the_same_time(tmp_path: Path) -> None:
 def test_leftovers_of_killed_processes_are_removed_and_no_others(tmp_path: Path) -> None:
     killed = child_processes.start(
         "import os, signal\n"
-        "from kofn._atomic_write import atomic_write\n"
+        "from kofn._io.atomic_write import atomic_write\n"
         "with atomic_write(sys.argv[1]) as part:\n"
         "    part.write_text('half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.forge import SECONDS, forge, judge, make_models
-from kofn._model_file import read_model
+from kofn._io.model_file import read_model
 from kofn.learners._tree_text import _flat
 
 

@@ -14,26 +14,26 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kofn import _mapped
+from kofn._io import mapped
 
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every array is too large for memory, and a block is a few rows."""
-    monkeypatch.setattr(_mapped, "IN_MEMORY", 0)
-    monkeypatch.setattr(_mapped, "BLOCK", 256)
+    monkeypatch.setattr(mapped, "IN_MEMORY", 0)
+    monkeypatch.setattr(mapped, "BLOCK", 256)
 
 
 def test_a_small_array_is_in_memory(tmp_path: Path) -> None:
-    assert _mapped.mapping_of(_mapped.new_array((3, 2), folder=tmp_path)) is None
+    assert mapped.mapping_of(mapped.new_array((3, 2), folder=tmp_path)) is None
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.usefixtures("tiny")
 def test_the_file_goes_with_the_last_view(tmp_path: Path) -> None:
-    array = _mapped.new_array((50, 3), folder=tmp_path / "new")
+    array = mapped.new_array((50, 3), folder=tmp_path / "new")
     view = np.asarray(array)[10:20]
-    assert _mapped.folder_of(view) == tmp_path / "new"
+    assert mapped.folder_of(view) == tmp_path / "new"
     del array
     gc.collect()
     view[:] = 1  # which still works
@@ -48,24 +48,24 @@ def test_the_file_goes_with_the_last_view(tmp_path: Path) -> None:
 def test_another_order_and_some_rows(rows: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(rows)
     values = rng.normal(size=(rows, 3)).astype(np.float32)
-    array = _mapped.new_array(values.shape, folder=tmp_path)
+    array = mapped.new_array(values.shape, folder=tmp_path)
     array[:] = values
-    _mapped.release()  # what was written is not lost
+    mapped.release()  # what was written is not lost
     order = rng.permutation(rows)
-    np.testing.assert_array_equal(_mapped.in_order(array, order), values[order])
-    np.testing.assert_array_equal(_mapped.take(array, order), values[order])
+    np.testing.assert_array_equal(mapped.in_order(array, order), values[order])
+    np.testing.assert_array_equal(mapped.take(array, order), values[order])
     mask = rng.random(rows) < 0.5
-    np.testing.assert_array_equal(_mapped.take(array, mask), values[mask])
-    assert np.shares_memory(_mapped.take(array, slice(0, 1)), array)
-    np.testing.assert_array_equal(np.concatenate([array[part] for part in _mapped.blocks(array)]), values)
+    np.testing.assert_array_equal(mapped.take(array, mask), values[mask])
+    assert np.shares_memory(mapped.take(array, slice(0, 1)), array)
+    np.testing.assert_array_equal(np.concatenate([array[part] for part in mapped.blocks(array)]), values)
 
 
 def test_mappings_of_others_keep_their_changes(tmp_path: Path) -> None:
     np.zeros(5000).tofile(tmp_path / "theirs")
     theirs = np.memmap(tmp_path / "theirs", np.float64, mode="c")
     theirs[:] = 1
-    _mapped.release(theirs)
-    _mapped.release()
+    mapped.release(theirs)
+    mapped.release()
     assert theirs.sum() == 5000
 
 
@@ -73,14 +73,14 @@ def test_mappings_of_others_keep_their_changes(tmp_path: Path) -> None:
 def test_a_full_disk_is_told_of_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**9))
     with pytest.raises(OSError, match=r"needs 4\.0 GB on the disk of .*, and 1\.0 GB are free\. Make room"):
-        _mapped.new_array((10**9,), folder=tmp_path)
+        mapped.new_array((10**9,), folder=tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
 def test_nothing_is_left_after_ctrl_c(tmp_path: Path) -> None:
     code = (
-        "import sys, time, pathlib, kofn._mapped as m\n"
+        "import sys, time, pathlib, kofn._io.mapped as m\n"
         "m.IN_MEMORY = 0\n"
         "array = m.new_array((1000, 10), folder=pathlib.Path(sys.argv[1]))\n"
         "time.sleep(60)\n"

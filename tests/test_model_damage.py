@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model_file_cases import crafted, document, forge, saved, sealed
 
-from kofn._model_file import read_model, write_model
+from kofn._io.model_file import read_model, write_model
 
 
 @pytest.fixture

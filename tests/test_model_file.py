@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from model_file_cases import BLANK, FACTS, contents, parts, saved
 from torch import Tensor, nn
 
-from kofn import _model_file
-from kofn._model_file import read_model, write_model
+from kofn._io import model_file
+from kofn._io.model_file import read_model, write_model
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16]
 DTYPES += [torch.int8, torch.uint8, torch.bool, torch.complex64, torch.uint16, torch.float8_e4m3fn]
@@ -221,7 +221,7 @@ def test_bad_arguments_touch_nothing(
 
 
 def test_a_header_that_could_not_be_read_again(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_model_file, "_LONGEST", 300)
+    monkeypatch.setattr(model_file, "_LONGEST", 300)
     with pytest.raises(ValueError, match=r"must fit into 300 bytes; they take \d+\. Long lists of numbers go to"):
         write_model(file, kind="k", facts={"a": [1] * 200}, tensors={})
 

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 
 WIDTH = 5.6  # inches. A phone shows two thirds of it, so text of ten points stays readable.
 

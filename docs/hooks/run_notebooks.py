@@ -17,7 +17,7 @@ from nbclient import NotebookClient
 from notebook_cells import FOLDER, cells_of, pages
 from outputs import SECONDS
 
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 
 # Before the first cell: figures as PNG, which GitHub shows, and as SVG in the colours of `docs/figures/drawing.py`,
 # which the site turns into those of a dark page.

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from cli_calls import fine
 
-from kofn import _mapped
+from kofn._io import mapped
 
 
 @pytest.mark.slow
 def test_from_a_folder_to_predictions_and_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_mapped, "IN_MEMORY", 0)
+    monkeypatch.setattr(mapped, "IN_MEMORY", 0)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 2))
     share = (x[:, 0] > 0).reshape(100, 4).mean(1).repeat(4)

@@ -180,7 +180,7 @@ def test_a_terminal_of_few_characters(tmp_path: Path) -> None:
 def test_a_command_that_is_terminated_while_it_writes_leaves_nothing(tmp_path: Path) -> None:
     script = (
         "import os, signal, sys; import kofn.cli, kofn.tables, kofn.tables._table_model as t\n"
-        "from kofn._atomic_write import atomic_write\n"
+        "from kofn._io.atomic_write import atomic_write\n"
         "def load(path):\n"
         "    with atomic_write(path + 's') as part: os.kill(os.getpid(), signal.SIGTERM)\n"
         "kofn.tables.TableModel.load = lambda path: load(str(path))\n"

@@ -14,7 +14,7 @@ import table_data
 import torch
 from typer.testing import CliRunner
 
-from kofn._model_file import read_model
+from kofn._io.model_file import read_model
 from kofn.cli import app
 from kofn.tables import TableModel
 

@@ -17,7 +17,7 @@ from estimator_cases import bags_task
 from model_file_cases import forge
 
 import kofn
-from kofn._model_file import read_model, write_model
+from kofn._io.model_file import read_model, write_model
 from kofn.estimators import load
 from kofn.learners._tree_text import require_sound_trees
 

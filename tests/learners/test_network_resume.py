@@ -18,7 +18,7 @@ from learner_cases import RESUMABLE, Scripted, halves, network, resumable, some_
 from torch import nn
 
 import kofn
-from kofn._model_file import read_model, write_model
+from kofn._io.model_file import read_model, write_model
 
 
 class CutError(Exception):

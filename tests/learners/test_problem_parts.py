@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import kofn
-from kofn import _mapped
+from kofn._io import mapped
 from kofn.learners import BagObjective, ContaminationObjective, CountObjective, Problem, ProportionObjective
 from kofn.learners._binning import binned
 from kofn.learners._boosting import boosting_gradient
@@ -89,16 +89,16 @@ def test_the_gradient_of_several_classes_in_parts(monkeypatch: pytest.MonkeyPatc
 
 
 def test_bins_of_a_mapped_matrix_are_those_of_one_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_mapped, "IN_MEMORY", 0)
+    monkeypatch.setattr(mapped, "IN_MEMORY", 0)
     X = RNG.normal(size=(3000, 4)).astype(np.float32)
     X[:, 3] = RNG.integers(0, 5, 3000)
     X[RNG.random(X.shape) < 0.1] = np.nan
-    mapped = _mapped.new_array(X.shape, folder=tmp_path)
-    mapped[:] = X
+    matrix_on_disk = mapped.new_array(X.shape, folder=tmp_path)
+    matrix_on_disk[:] = X
     params = {"verbose": -1, "deterministic": True, "num_threads": 1, "bin_construct_sample_cnt": 1000}
     y = (np.nan_to_num(X[:, 0]) > 0).astype(np.float64)
     texts = []
-    for matrix in (X, mapped):
+    for matrix in (X, matrix_on_disk):
         data = binned(matrix, categories=[3], params=params).set_label(y)
         booster = lightgbm.Booster(params, data)
         for _ in range(5):

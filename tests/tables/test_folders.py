@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 import kofn
-from kofn import _mapped
 from kofn.tables import TableFile, TableModel, evaluate_bags, fit_table, predict_bags, predict_rows
 
 COLUMNS: dict[str, Any] = {"bag": "ward", "label": "yes"}
@@ -122,8 +121,8 @@ def test_a_matrix_in_a_file_gives_the_same_model(
     found = []
     for mapped in (False, True):
         if mapped:
-            monkeypatch.setattr(_mapped, "IN_MEMORY", 0)
-            monkeypatch.setattr(_mapped, "BLOCK", 2000)
+            monkeypatch.setattr(mapped, "IN_MEMORY", 0)
+            monkeypatch.setattr(mapped, "BLOCK", 2000)
         scratch = tmp_path / "scratch"
         estimator = kofn.LLPClassifier(LEARNERS[name], random_state=0)
         model = fit_table(tmp_path / "votes.parquet", estimator, **COLUMNS, scratch=scratch)

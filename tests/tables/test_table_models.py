@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model_file_cases import forge
 
-from kofn._model_file import read_model
+from kofn._io.model_file import read_model
 from kofn.counts import CountDistribution
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.learners import Linear, Network, Trees

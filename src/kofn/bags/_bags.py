@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from kofn import _require
-from kofn._mapped import beside
+from kofn._io.mapped import beside
 from kofn.bags._names import numbered
 from kofn.counts._arguments import require_offsets
 

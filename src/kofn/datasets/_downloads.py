@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kofn import _require
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 
 
 @dataclass(frozen=True)

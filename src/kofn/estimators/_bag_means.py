@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kofn._mapped import release
+from kofn._io.mapped import release
 from kofn.bags import Bags
 from kofn.learners import BagObjective, PooledObjective, Problem, PUProblem
 from kofn.learners._design import Design

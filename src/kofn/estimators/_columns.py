@@ -13,7 +13,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from kofn._mapped import take
+from kofn._io.mapped import take
 from kofn.estimators._fact_shapes import require_shape
 from kofn.estimators._frames import Frame, Series, frame_of, is_frame
 

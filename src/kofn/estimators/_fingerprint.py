@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kofn._mapped import blocks
+from kofn._io.mapped import blocks
 from kofn.bags import Bags
 
 KEPT = 4096  # hashes: of so many bags or fewer each one is known

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from kofn import _require
-from kofn._model_file import Model, read_model, write_model
+from kofn._io.model_file import Model, read_model, write_model
 from kofn.estimators._bag_means import BagMeans
 from kofn.estimators._columns import Columns
 from kofn.estimators._fact_shapes import NUMBER, NUMBER_OR_NONE, require_shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from kofn._mapped import mapping_of
+from kofn._io.mapped import mapping_of
 from kofn.learners import Problem, PUProblem
 from kofn.learners._problem_parts import bag_after_bag, one_after_the_other
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn import _require
-from kofn._mapped import BLOCK, mapping_of, release
+from kofn._io.mapped import BLOCK, mapping_of, release
 
 
 def binned(

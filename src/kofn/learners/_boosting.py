@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from kofn import _require
-from kofn._mapped import release, trim
+from kofn._io.mapped import release, trim
 from kofn.learners._binning import binned
 from kofn.learners._learner import Logits, Progress
 from kofn.learners._peers import ALONE, Peers

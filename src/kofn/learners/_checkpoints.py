@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kofn._mapped import blocks
-from kofn._model_file import read_model, write_model
+from kofn._io.mapped import blocks
+from kofn._io.model_file import read_model, write_model
 from kofn.learners._problem import Problem
 from kofn.learners._pu_problem import PUProblem
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kofn._mapped import blocks
+from kofn._io.mapped import blocks
 
 Floats = NDArray[np.float32]
 BLOCK = 1 << 20  # numbers that are made float64 at a time

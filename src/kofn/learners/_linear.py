@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from kofn import _require
-from kofn._mapped import blocks
+from kofn._io.mapped import blocks
 from kofn.learners._best_rate import at_its_own_rate
 from kofn.learners._design import Design, Features
 from kofn.learners._held_out import held_out_curve, history_of, is_over, mean_losses, validation

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kofn._mapped import BLOCK, release
+from kofn._io.mapped import BLOCK, release
 from kofn.learners._design import Design
 
 

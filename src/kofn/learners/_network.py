@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from kofn import _require
-from kofn._mapped import blocks, mapping_of, take
+from kofn._io.mapped import blocks, mapping_of, take
 from kofn.bags import Bags
 from kofn.learners._attention import AttentionMIL
 from kofn.learners._design import Design

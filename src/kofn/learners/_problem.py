@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kofn._mapped import take
+from kofn._io.mapped import take
 from kofn.bags import Bags
 from kofn.counts import CountDistribution
 from kofn.learners._objectives import CountObjective, Objective

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kofn._mapped import in_order
+from kofn._io.mapped import in_order
 from kofn.bags import Bags
 from kofn.learners._objectives import BagObjective, CountObjective, ProportionObjective, TransportObjective
 from kofn.learners._problem import Problem

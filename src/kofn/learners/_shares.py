@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kofn._mapped import mapping_of
+from kofn._io.mapped import mapping_of
 from kofn.bags import Bags
 from kofn.learners._problem import Floats, Problem
 from kofn.learners._pu_problem import PUProblem

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from kofn import _require
-from kofn._mapped import blocks
+from kofn._io.mapped import blocks
 from kofn.learners._best_rate import at_its_own_rate
 from kofn.learners._boosting import Boosting
 from kofn.learners._cluster import fit_on_cluster

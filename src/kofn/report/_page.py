@@ -12,7 +12,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 from kofn.estimators._verdict_words import score_text
 from kofn.report import _distribution_figures as distributions
 from kofn.report import _figures as figures

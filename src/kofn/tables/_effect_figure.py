@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kofn import _require
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 from kofn.tables._effect_table import Effect
 
 MOST_GROUPS, MOST_LINES = 40, 8  # that can be read

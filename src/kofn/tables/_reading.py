@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn import _require
-from kofn._mapped import new_array, release
+from kofn._io.mapped import new_array, release
 from kofn.bags import Bags
 from kofn.estimators._columns import Columns, EncodedTable, Floats, NotNumbersError
 from kofn.estimators._row_labels import bags_of

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from kofn._model_file import require_replaceable
+from kofn._io.model_file import require_replaceable
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._columns import Columns
 from kofn.estimators._ensemble import mixed

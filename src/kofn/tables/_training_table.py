@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kofn import _require
-from kofn._mapped import beside
+from kofn._io.mapped import beside
 from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier
 from kofn.estimators._class_table import ClassTable
 from kofn.estimators._columns import EncodedTable

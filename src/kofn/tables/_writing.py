@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kofn import _require
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 from kofn.tables._formula_text import guarded_frame
 from kofn.tables._table_file import separator
 from kofn.tables._table_warning import TableWarning

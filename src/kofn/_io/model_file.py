@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from kofn import _require
-from kofn._atomic_write import atomic_write
+from kofn._io.atomic_write import atomic_write
 
 FORMAT = "kofn-model"
 VERSION = 2

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kofn._atomic_write import part_beside
+from kofn._io.atomic_write import part_beside
 
 IN_MEMORY = 1 << 30  # bytes of an array that is not mapped; a fixed number, so that no result depends on the machine
 BLOCK = 1 << 23  # bytes of an array that are looked at together
