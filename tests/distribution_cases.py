@@ -10,6 +10,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from kofn import CountDistribution
+
 INF = math.inf
 CERTAIN = torch.tensor([0.0, INF, -0.5, -INF, 2.0], dtype=torch.float64)
 WRONG: Any = [0.5]
@@ -40,3 +42,11 @@ def fits(found: Tensor, expected: Tensor) -> bool:
 def close(actual: Tensor, expected: Tensor | float, tolerance: float = 1e-11) -> None:
     expected = torch.as_tensor(expected, dtype=actual.dtype).expand(actual.shape)
     torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def log_prob_and_gradient(dist: CountDistribution, counts: Any) -> tuple[Tensor, Tensor]:
+    """log P(S = count) of each bag and the gradient of their sum by the logits."""
+    x = dist.logits.detach().requires_grad_()
+    value = dist.with_logits(x).log_prob(counts)
+    (gradient,) = torch.autograd.grad(value.sum(), x)
+    return value.detach(), gradient

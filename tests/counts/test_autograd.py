@@ -43,7 +43,7 @@ def bag_of_bags(*shape: int, scale: float = 2.0, seed: int = 0) -> Tensor:
 def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Small bags go through a product tree unless it is switched off; derivatives must not depend on it."""
     if request.param == "window":
-        for module in ("_interval", "_sweep"):
+        for module in ("_probability", "_all_counts"):
             monkeypatch.setattr(f"kofn.counts.{module}.LARGEST", 0)
     return str(request.param)
 

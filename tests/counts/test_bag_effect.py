@@ -13,6 +13,7 @@ import pytest
 import torch
 from bag_strategies import bags
 from child_processes import finish, start
+from distribution_cases import log_prob_and_gradient
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -25,7 +26,6 @@ import kofn
 from kofn import CountDistribution
 from kofn.counts import _table
 from kofn.counts._layout import Ragged
-from kofn.counts._repeated import without_repetition
 
 Question = Callable[[CountDistribution], Tensor]
 
@@ -214,9 +214,9 @@ def test_derivatives_by_logits_and_by_the_effect() -> None:
     assert gradgradcheck(one, (x, sigma), atol=1e-6)
     assert gradcheck(lambda x, sigma: CountDistribution(x, bag_effect=sigma).log_prob_between(1, 3), (x, sigma))
     assert gradcheck(lambda x, sigma: CountDistribution(x, bag_effect=sigma).mean, (x, sigma))
-    value, slope = CountDistribution(x, bag_effect=sigma).log_prob_and_slope(counts)
-    torch.testing.assert_close(value, one(x, sigma).detach())
-    torch.testing.assert_close(slope, torch.autograd.grad(one(x, sigma).sum(), x)[0])
+    # A graph of the gradient takes another way, of plain operations.
+    by_graph = torch.autograd.grad(one(x, sigma).sum(), (x, sigma), create_graph=True)
+    torch.testing.assert_close(torch.autograd.grad(one(x, sigma).sum(), (x, sigma)), by_graph)
 
 
 def test_transforms_of_torch_func() -> None:
@@ -261,7 +261,7 @@ def test_certain_instances_impossible_counts_and_nan() -> None:
     assert bool((slope[1] == 0).all())
     assert bool(slope[:2].isfinite().all())
     possible = CountDistribution(torch.zeros(2, 3, dtype=torch.float64), bag_effect=1.0)
-    values, slopes = possible.log_prob_and_slope(torch.tensor([1, 4]))
+    values, slopes = log_prob_and_gradient(possible, torch.tensor([1, 4]))
     assert values.isfinite().tolist() == [True, False]
     assert bool((slopes[0] != 0).all())
     assert bool((slopes[1] == 0).all())
@@ -322,26 +322,20 @@ def test_a_table_of_bags_of_all_sizes_has_what_single_counts_have() -> None:
         torch.testing.assert_close(at, dist.log_prob(counts), rtol=1e-9, atol=1e-8)
 
 
-def test_equal_logits_beside_each_other_are_taken_once() -> None:
-    """As the copies of a row are: nothing changes but the time it takes."""
+def test_copies_are_repeated_logits() -> None:
     times = torch.tensor([5, 1, 30, 2, 8])
-    x = torch.tensor([0.5, -1.0, 2.0, 2.0, torch.inf], dtype=torch.float64).repeat_interleave(times)
-    offsets = torch.tensor([0, 6, 6, 37, 46])  # the logit 2 lies in two bags; one bag is empty
-    dist = CountDistribution(x, offsets=offsets, bag_effect=0.7)
-    alone, layout = without_repetition(x, dist.instance_layout)
-    assert alone.tolist() == [0.5, -1.0, 2.0, 2.0, torch.inf]
-    assert layout.sizes.tolist() == [6, 0, 31, 9]
-    weights = torch.linspace(0.5, 1.5, 5, dtype=torch.float64)
-    torch.testing.assert_close(
-        layout.sum(weights)[:1], weights[:2] @ torch.tensor([5.0, 1.0], dtype=torch.float64)[:, None]
-    )
-    tracked = CountDistribution(
-        x.clone().requires_grad_(), offsets=offsets, bag_effect=0.7
-    )  # whose logits stay as they are
-    assert without_repetition(tracked.logits, tracked.instance_layout)[0] is tracked.logits
-    torch.testing.assert_close(dist.log_probs(), tracked.log_probs().detach(), rtol=1e-10, atol=1e-10)
-    torch.testing.assert_close(dist.mean, tracked.mean.detach(), rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(dist.variance, tracked.variance.detach(), rtol=1e-10, atol=1e-10)
+    x = torch.tensor([0.5, -1.0, 2.0, 2.0, torch.inf], dtype=torch.float64)
+    dist = CountDistribution(x, offsets=torch.tensor([0, 2, 2, 3, 5]), copies=times, bag_effect=0.7)
+    long = CountDistribution(x.repeat_interleave(times), offsets=torch.tensor([0, 6, 6, 36, 46]), bag_effect=0.7)
+    counts = torch.tensor([2, 0, 29, 9])
+    torch.testing.assert_close(dist.log_prob(counts), long.log_prob(counts), rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(dist.log_probs(), long.log_probs(), rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(dist.mean, long.mean, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(dist.variance, long.variance, rtol=1e-10, atol=1e-10)
+    assert dist.interval(0.8)[0].tolist() == long.interval(0.8)[0].tolist()
+    found, expected = log_prob_and_gradient(dist, counts)[1], log_prob_and_gradient(long, counts)[1]
+    summed = torch.zeros_like(x).index_add(0, torch.arange(5).repeat_interleave(times), expected)
+    torch.testing.assert_close(found, summed, rtol=1e-10, atol=1e-10)
 
 
 def test_intervals_of_bags_of_very_different_sizes_take_no_rectangle(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,32 +136,12 @@ def test_no_bound_is_every_count() -> None:
     torch.testing.assert_close(dist.log_prob_between(None, 2), kofn.log_count_between(x, 0, 2))
     torch.testing.assert_close(dist.log_prob_between(3, None), kofn.log_count_between(x, 3, 7))
     torch.testing.assert_close(dist.log_prob_between(1, None), kofn.log_count_between(x, 1, 7), rtol=1e-12, atol=0)
-    none, some = dist.log_none_and_any()
-    torch.testing.assert_close(none, dist.log_prob(0))
+    none, some = dist.log_prob(0), dist.log_prob_between(1, None)
     torch.testing.assert_close(none.exp() + some.exp(), torch.ones(3).double())
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_slope_without_a_graph_is_that_of_autograd(layout: Callable[[list[Tensor]], CountDistribution]) -> None:
-    sizes, counts = (4, 0, 7, 100), torch.tensor([1, 0, 7, 40])
-    generator = torch.Generator().manual_seed(2)
-    each = [torch.randn(n, generator=generator, dtype=torch.float64) for n in sizes]
-    for backend in ("native", "torch") if kofn.counts.backend() == "native" else ("torch",):
-        with kofn.counts.use(backend):
-            given = layout(each)
-            x = given.logits.clone().requires_grad_()
-            value = given._with(x).log_prob(counts)
-            (expected,) = torch.autograd.grad(value.sum(), x)
-            found, slope = given.log_prob_and_slope(counts)
-            torch.testing.assert_close(found, value.detach(), rtol=1e-14, atol=0)
-            torch.testing.assert_close(slope, expected, rtol=1e-12, atol=1e-14)
-            assert not slope.requires_grad
-    half = CountDistribution(torch.zeros(4, dtype=torch.bfloat16)).log_prob_and_slope(1)
-    assert [part.dtype for part in half] == [torch.bfloat16, torch.bfloat16]
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_log_likelihood_is_a_weighted_sum_with_its_derivatives(
+def test_a_weight_gives_a_sum_over_bags_with_its_derivatives(
     layout: Callable[[list[Tensor]], CountDistribution],
 ) -> None:
     sizes, counts = (4, 0, 7, 100), torch.tensor([1, 0, 7, 40])
@@ -174,16 +154,14 @@ def test_the_log_likelihood_is_a_weighted_sum_with_its_derivatives(
         second = torch.autograd.grad(along, each, allow_unused=True)
         return [g for g in (*first, *second) if g is not None]
 
-    for high in (None, counts + 2):
-        dist = layout(each)
-        expected = -0.25 * (dist.log_prob(counts) if high is None else dist.log_prob_between(counts, high)).sum()
-        total = layout(each).log_likelihood(counts, high, weight=-0.25)
-        torch.testing.assert_close(total, expected, rtol=1e-14, atol=0)
-        for found, wanted in zip(gradients(total), gradients(expected), strict=True):
-            torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)
+    expected = -0.25 * layout(each).log_prob(counts).sum()
+    total = layout(each).log_prob(counts, weight=-0.25)
+    torch.testing.assert_close(total, expected, rtol=1e-14, atol=0)
+    for found, wanted in zip(gradients(total), gradients(expected), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)
     x = each[-1].detach()
     along = torch.ones_like(x)
-    tangent = torch.func.jvp(lambda z: CountDistribution(z).log_likelihood(40, weight=3.0), (x,), (along,))[1]
+    tangent = torch.func.jvp(lambda z: CountDistribution(z).log_prob(40, weight=3.0), (x,), (along,))[1]
     torch.testing.assert_close(tangent, 3 * torch.func.grad(lambda z: kofn.log_count_prob(z, 40))(x).sum())
 
 
@@ -203,7 +181,13 @@ def test_samples_have_the_distribution(layout: Callable[[list[Tensor]], CountDis
 def test_results_have_the_dtype_of_the_logits() -> None:
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         dist = CountDistribution(torch.zeros(2, 6, dtype=dtype))
-        for value in (dist.mean, dist.variance, dist.cdf(2), dist.log_likelihood(2), *dist.log_none_and_any()):
+        for value in (
+            dist.mean,
+            dist.variance,
+            dist.cdf(2),
+            dist.log_prob(2, weight=1.0),
+            dist.log_prob_between(1, None),
+        ):
             assert value.dtype == dtype
         assert dist.double().log_probs().dtype == torch.float64
         assert dist.mode.dtype == dist.quantile(0.3).dtype == torch.int64

@@ -50,7 +50,7 @@ O = torch.tensor([0, 2, 5])  # noqa: E741
         (lambda: kofn.log_count_prob(FLAT, torch.ones(3).long(), offsets=O), ValueError, r"shape \(2,\); got shape \(3,\)"),
         (lambda: kofn.log_count_prob(X, K.to("meta")), ValueError, "`counts` must be on the device of `logits`, cpu"),
         (lambda: kofn.log_count_prob(X, K, mask=(X == 0).to("meta")), ValueError, "`mask` must be on the device"),
-        (lambda: kofn.counts.use(NAME).__enter__(), ValueError, "`name` must be one of native, torch, triton; got 'cuda'"),
+        (lambda: kofn.counts.use(NAME).__enter__(), ValueError, "`name` must be one of native, torch; got 'cuda'"),
     ],
 )  # fmt: skip
 def test_messages(call: Callable[[], Any], error: type[Exception], words: str) -> None:

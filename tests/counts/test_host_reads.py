@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import kofn
 from kofn.counts import _host, _tilt, _window
-from kofn.counts._window import NEGLIGIBLE, radius
+from kofn.counts._characteristic import NEGLIGIBLE, radius
 
 # Operators that give the host a number, or a tensor whose shape depends on numbers.
 READS = {
@@ -93,7 +93,6 @@ def test_one_count_or_interval_with_its_gradient_never_waits(n: int) -> None:
         operators_of(with_gradient, kofn.log_count_between, x, 1, None),
         operators_of(kofn.count_posteriors, x, count),
         operators_of(kofn.CountDistribution(x).posteriors_between, count // 2, count),
-        operators_of(kofn.CountDistribution(x).log_prob_and_slope, count),
         operators_of(kofn.CountDistribution(x).cdf, count),
         operators_of(lambda: (kofn.CountDistribution(x).mean, kofn.CountDistribution(x).variance)),
         operators_of(lambda: kofn.CountDistribution(x).mode),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import mpmath
 import pytest
 import torch
+from distribution_cases import log_prob_and_gradient
 from torch import Tensor
 
 import kofn
@@ -89,7 +90,7 @@ def test_every_instruction_set_takes_chunks(level: int, monkeypatch: pytest.Monk
     x = torch.full((N,), logit, dtype=torch.float64)
     p = 1 / (1 + math.exp(-logit))
     ways = math.lgamma(N + 1) - math.lgamma(count + 1) - math.lgamma(N - count + 1)
-    value, slope = kofn.CountDistribution(x).log_prob_and_slope(count)
+    value, slope = log_prob_and_gradient(kofn.CountDistribution(x), count)
     expected = ways + count * math.log(p) + (N - count) * math.log1p(-p)
     assert value.item() == pytest.approx(expected, abs=1e-7)  # lgamma has no more digits
     torch.testing.assert_close(slope, torch.full_like(x, count / N - p), rtol=0, atol=1e-12)
@@ -99,10 +100,10 @@ def test_every_instruction_set_takes_chunks(level: int, monkeypatch: pytest.Monk
 def test_bags_that_need_no_distribution(dtype: torch.dtype) -> None:
     x = large_bag(dtype)
     p = torch.sigmoid(x.double())
-    none, slope = kofn.CountDistribution(x).log_prob_and_slope(0)
+    none, slope = log_prob_and_gradient(kofn.CountDistribution(x), 0)
     torch.testing.assert_close(none, torch.nn.functional.logsigmoid(-x.double()).sum().to(dtype))
     torch.testing.assert_close(slope, -p.to(dtype))
-    every, slope = kofn.CountDistribution(x).log_prob_and_slope(N)
+    every, slope = log_prob_and_gradient(kofn.CountDistribution(x), N)
     torch.testing.assert_close(every, torch.nn.functional.logsigmoid(x.double()).sum().to(dtype))
     torch.testing.assert_close(slope, (1 - p).to(dtype))
     for low, high, log_p in ((-5, -1, -INF), (N + 1, N + 7, -INF), (0, N, 0.0), (-1, N + 3, 0.0)):
@@ -112,7 +113,7 @@ def test_bags_that_need_no_distribution(dtype: torch.dtype) -> None:
         assert not torch.autograd.grad(found, y)[0].any()
     decided = torch.full((N,), INF, dtype=dtype)
     decided[1_000:] = -INF
-    value, slope = kofn.CountDistribution(decided).log_prob_and_slope(1_000)
+    value, slope = log_prob_and_gradient(kofn.CountDistribution(decided), 1_000)
     assert value.item() == 0
     assert not slope.any()
     assert kofn.log_count_prob(decided, 1_001).item() == -INF
@@ -138,10 +139,10 @@ def test_large_and_small_bags_of_one_batch(two_threads: None) -> None:
     offsets = torch.tensor([0, *torch.tensor(sizes).cumsum(0)])
     x = torch.randn(int(offsets[-1]), generator=g, dtype=torch.float64)
     counts = torch.tensor(sizes) // 2
-    value, slope = kofn.CountDistribution(x, offsets=offsets).log_prob_and_slope(counts)
+    value, slope = log_prob_and_gradient(kofn.CountDistribution(x, offsets=offsets), counts)
     for j, count in enumerate(counts.tolist()):
         here = slice(int(offsets[j]), int(offsets[j + 1]))
-        one, by = kofn.CountDistribution(x[here]).log_prob_and_slope(count)
+        one, by = log_prob_and_gradient(kofn.CountDistribution(x[here]), count)
         torch.testing.assert_close(value[j], one, rtol=0, atol=0)
         torch.testing.assert_close(slope[here], by, rtol=0, atol=0)
 
@@ -149,7 +150,7 @@ def test_large_and_small_bags_of_one_batch(two_threads: None) -> None:
 def test_logits_so_far_apart_that_the_tilt_is_between_order_statistics(two_threads: None) -> None:
     x = torch.linspace(-1e7, 1e7, N, dtype=torch.float64)
     count = N // 3
-    value, slope = kofn.CountDistribution(x).log_prob_and_slope(count)
+    value, slope = log_prob_and_gradient(kofn.CountDistribution(x), count)
     expected = x[N - count :].clamp(max=0).sum() - x[: N - count].clamp(min=0).sum()
     assert value.item() == pytest.approx(expected.item())
     posterior = slope + torch.sigmoid(x)

@@ -14,7 +14,7 @@ from torch import Tensor
 from kofn import _require
 from kofn._io.mapped import beside
 from kofn.bags._names import numbered
-from kofn.counts._arguments import require_offsets
+from kofn.counts._layout import require_offsets
 
 
 class Bags:

@@ -10,7 +10,8 @@ from kofn.classes._class_logits import require_class_logits, require_flat
 from kofn.classes._cost import BUDGET, require_within_budget
 from kofn.classes._one_vs_rest import one_certain_class, one_vs_rest
 from kofn.counts import CountDistribution
-from kofn.counts._arguments import lay_out, require_bag_effect
+from kofn.counts._distribution import require_bag_effect
+from kofn.counts._layout import lay_out
 
 
 class ClassCountDistribution:
@@ -58,7 +59,7 @@ class ClassCountDistribution:
         self.logits = require_class_logits(logits)
         if offsets is not None:
             require_flat(logits)
-        self.instance_layout = lay_out(logits.shape[:-1], logits.device, mask, offsets)
+        self.instance_layout = lay_out(logits.shape[:-1], logits.device, mask=mask, offsets=offsets)
         self.classes = logits.shape[-1]
         self.bag_effect = None if bag_effect is None else require_bag_effect(bag_effect, self.instance_layout)
         # An instance that is not there has no possible class. Layouts know of instances in the last dimension.

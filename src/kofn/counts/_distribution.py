@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 
 import torch
 from torch import Tensor
+from torch._C import _functorch
 
-from kofn.counts import _search
-from kofn.counts._arguments import lay_out, require_bag_effect, require_logits, require_not_mapped
-from kofn.counts._at_least_one import log_none_and_any
-from kofn.counts._bag_effect import moments
-from kofn.counts._engines import Engine, engine_for
-from kofn.counts._layout import LARGEST, Layout
-from kofn.counts._shifted_engine import ShiftedEngine
+from kofn import _require
+from kofn.counts import _event, _quantiles, _random_effect
+from kofn.counts._layout import LARGEST, Layout, lay_out
+from kofn.counts._probability import log_any
 
 #: One number for each bag as a tensor, an array or a list; or one int for all bags.
 Counts = Tensor | Sequence[int] | int
@@ -37,6 +35,9 @@ class CountDistribution:
             float64 whatever the dtype. A logit of +inf is a certain positive, -inf a certain negative.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+        copies: integers, 0 or more, of the shape of `logits`: how many alike instances, independent of each other, a
+            logit stands for; by default one. Answers about a count or an interval of counts cost what the logits cost,
+            whatever the copies are; a posterior is that of one of the instances.
         bag_effect: standard deviation of the bags' shift u, from 0 to 1e6: a number, or a tensor that broadcasts to one
             number for each bag. None or 0 for independent labels.
 
@@ -64,6 +65,7 @@ class CountDistribution:
     """
 
     bag_effect: Tensor | None = None
+    _effect_held = False  # whether what a random effect adds to a log-probability is a constant to autograd
 
     def __init__(
         self,
@@ -71,25 +73,30 @@ class CountDistribution:
         *,
         mask: Tensor | None = None,
         offsets: Tensor | None = None,
+        copies: Tensor | Sequence[int] | None = None,
         bag_effect: Tensor | float | None = None,
     ) -> None:
         self.logits = self._x = require_logits(logits)
-        self.instance_layout = lay_out(logits.shape, logits.device, mask, offsets)
-        if mask is not None:  # with an absent instance as a certain negative, what is asked of a count needs no mask
+        self.instance_layout = lay_out(logits.shape, logits.device, mask=mask, offsets=offsets, copies=copies)
+        if mask is not None or copies is not None:
+            # With an absent instance as a certain negative, what is asked of a count needs no mask.
             self._x = self.instance_layout.present(logits, -torch.inf)
         if bag_effect is not None:
             require_not_mapped(self.logits)
             self.bag_effect = require_bag_effect(bag_effect, self.instance_layout)
 
-    def _with(self, logits: Tensor) -> CountDistribution:
-        """The same bags with other logits."""
+    def with_logits(self, logits: Tensor) -> CountDistribution:
+        """The distribution of the same bags with other logits, of the same shape.
+
+        Examples:
+            >>> import torch, kofn
+            >>> dist = kofn.CountDistribution(torch.zeros(4), copies=[1, 1, 1, 7])
+            >>> dist.with_logits(dist.logits + 1).mean
+            tensor(7.3106)
+        """
         dist = copy(self)
         dist.logits, dist._x = logits, self.instance_layout.present(logits, -torch.inf)
         return dist
-
-    @property
-    def _engine(self) -> Engine:
-        return engine_for(self._x) if self.bag_effect is None else ShiftedEngine(self.instance_layout, self.bag_effect)
 
     def __repr__(self) -> str:
         kind = "ragged" if self.instance_layout.offsets is not None else "dense"
@@ -99,7 +106,7 @@ class CountDistribution:
         """The same distribution with results in float64."""
         if self.logits.dtype == torch.float64:
             return self
-        return self._with(self.logits.double())
+        return self.with_logits(self.logits.double())
 
     @property
     def shape(self) -> torch.Size:
@@ -121,7 +128,7 @@ class CountDistribution:
         """E S = sum_i sigmoid(x_i), of `shape`, in the dtype of the logits; with a bag effect its mean over u."""
         x = self._x.double()
         if self.bag_effect is not None:
-            return moments(x, self.instance_layout, self.bag_effect)[0].to(self._x.dtype)
+            return _random_effect.moments(x, self.instance_layout, self.bag_effect)[0].to(self._x.dtype)
         return self.instance_layout.sum(torch.sigmoid(x)).to(self._x.dtype)
 
     @property
@@ -129,26 +136,32 @@ class CountDistribution:
         """var S = sum_i sigmoid(x_i) sigmoid(-x_i), of `shape`; with a bag effect E[var(S | u)] + var(E[S | u])."""
         x = self._x.double()
         if self.bag_effect is not None:
-            return moments(x, self.instance_layout, self.bag_effect)[1].to(self._x.dtype)
+            return _random_effect.moments(x, self.instance_layout, self.bag_effect)[1].to(self._x.dtype)
         return self.instance_layout.sum(torch.sigmoid(x) * torch.sigmoid(-x)).to(self._x.dtype)
 
-    def log_prob(self, counts: Counts) -> Tensor:
+    def log_prob(self, counts: Counts, *, weight: float | None = None) -> Tensor:
         """log P(S = count) of each bag, in time linear in its size; see `kofn.log_count_prob`.
 
         Args:
             counts: of any integer dtype, that broadcast to `shape` (a tensor, an array or a list), or one int for all
                 bags.
+            weight: for this number times the sum over bags, at less cost than a sum takes: -1 / b for a mean loss.
 
         Returns:
-            Of `shape`, in the dtype of the logits; -inf with gradient zero where the count is impossible.
+            Of `shape`, or a scalar with a weight; in the dtype of the logits. -inf with gradient zero where the count
+            is impossible.
 
         Examples:
             >>> import torch, kofn
             >>> kofn.CountDistribution(torch.zeros(4)).log_prob(2).exp()
             tensor(0.3750)
         """
-        wanted = self._whole_numbers("counts", counts)
-        return self._engine.log_interval(self._x, self.instance_layout.offsets, wanted, None)
+        wanted, layout, sigma = self._whole_numbers("counts", counts), self.instance_layout, self.bag_effect
+        if sigma is None or not self._effect_held:
+            return _event.log_event(self._x, layout, wanted, sigma=sigma, weight=weight)
+        value = _random_effect.log_prob(_event.log_event, self._x.double(), layout, wanted, sigma, held=True)
+        value = value.to(self._x.dtype)
+        return value if weight is None else value.sum() * weight
 
     def log_prob_between(self, low: Counts | None, high: Counts | None) -> Tensor:
         """log P(low <= S <= high) of each bag, in time linear in its size; see `kofn.log_count_between`.
@@ -168,48 +181,13 @@ class CountDistribution:
         """
         if high is None and isinstance(low, int) and low == 1 and self.bag_effect is None:
             self._whole_numbers("low", low)
-            return self.log_none_and_any()[1]
+            return log_any(self._x.double(), self.instance_layout).to(self._x.dtype)
         first, last = self._bounds(low, high)
-        return self._engine.log_interval(self._x, self.instance_layout.offsets, first, last)
-
-    def log_none_and_any(self) -> tuple[Tensor, Tensor]:
-        """log P(S = 0) and log P(S >= 1) of each bag, in closed form if there is no bag effect.
-
-        Examples:
-            >>> import torch, kofn
-            >>> none, any_ = kofn.CountDistribution(torch.zeros(3)).log_none_and_any()
-            >>> none.exp(), any_.exp()
-            (tensor(0.1250), tensor(0.8750))
-        """
-        if self.bag_effect is not None:
-            return self.log_prob(0), self.log_prob_between(1, None)
-        none, some = log_none_and_any(self._x.double(), self.instance_layout)
-        return none.to(self._x.dtype), some.to(self._x.dtype)
-
-    def log_likelihood(self, low: Counts, high: Counts | None = None, *, weight: float = 1.0) -> Tensor:
-        """weight * sum over bags of log P(low <= S <= high), or of log P(S = low) without `high`: one node of autograd.
-
-        Examples:
-            >>> import torch, kofn
-            >>> kofn.CountDistribution(torch.zeros(2, 1)).log_likelihood(torch.tensor([0, 1])).exp()
-            tensor(0.2500)
-        """
-        first = self._whole_numbers("counts" if high is None else "low", low)
-        last = None if high is None else self._whole_numbers("high", high)
-        return self._engine.log_interval(self._x, self.instance_layout.offsets, first, last, weight)
-
-    def log_prob_and_slope(self, counts: Counts) -> tuple[Tensor, Tensor]:
-        """log P(S = count) of each bag and its gradient by the logits, without a graph, for learners that need none.
-
-        Examples:
-            >>> import torch, kofn
-            >>> value, slope = kofn.CountDistribution(torch.zeros(4)).log_prob_and_slope(1)
-            >>> value.exp(), slope
-            (tensor(0.2500), tensor([-0.2500, -0.2500, -0.2500, -0.2500]))
-        """
-        wanted = self._whole_numbers("counts", counts)
-        x = self._x.detach()
-        return self._engine.log_interval_slope(x, self.instance_layout.offsets, wanted, None)
+        if self.bag_effect is None:
+            return _event.log_event(self._x, self.instance_layout, first, last)
+        counts = self.count_layout
+        table = _quantiles.only_between(self.double().log_probs(), counts, first, last)
+        return counts.logsumexp(table).to(self._x.dtype)
 
     def log_probs(self) -> Tensor:
         """log P(S = s) for every s of each bag, right in every tail; see `kofn.log_count_distribution`.
@@ -223,7 +201,27 @@ class CountDistribution:
             >>> kofn.CountDistribution(torch.zeros(2)).log_probs().exp()
             tensor([0.2500, 0.5000, 0.2500])
         """
-        return self._engine.log_probs(self._x, self.instance_layout.offsets)
+        alone = self._log_probs_alone(self._x if self.bag_effect is None else self._x.double())
+        if self.bag_effect is None:
+            return alone
+        x, held = self._x.double(), self._effect_held
+        shifted = _random_effect.log_all_counts
+        if torch.compiler.is_compiling():  # how many nodes there are depends on the values: a graph breaks here
+            shifted = torch.compiler.disable(shifted)
+        table = shifted(_event.log_event, alone, x, self.instance_layout, self.bag_effect, held=held)
+        return table.to(self._x.dtype)
+
+    def _log_probs_alone(self, x: Tensor) -> Tensor:
+        """log P(S = s) for every s of labels that are independent."""
+        layout = self.instance_layout
+        if layout.copies is None:
+            return _event.log_all_counts(x, layout)
+        # A table of all counts is as long as there are instances: they may as well be made.
+        entries, people = layout.people()
+        table = _event.log_all_counts(x.flatten()[entries], people)
+        if layout.offsets is not None:
+            return table
+        return people.of_counts().to_rows(table, -torch.inf).reshape(layout.of_counts().entries)
 
     def posteriors(self, counts: Counts) -> Tensor:
         """P(y_i = 1 | S = count), of the shape and dtype of the logits; see `kofn.count_posteriors`.
@@ -233,8 +231,8 @@ class CountDistribution:
             >>> kofn.CountDistribution(torch.zeros(4)).posteriors(1)
             tensor([0.2500, 0.2500, 0.2500, 0.2500])
         """
-        wanted = self._whole_numbers("counts", counts)
-        return self._engine.posteriors(self._x, self.instance_layout.offsets, wanted, None)
+        # Given the count, a random effect says nothing more of the labels.
+        return _event.posteriors(self._x, self.instance_layout, self._whole_numbers("counts", counts), None)
 
     def posteriors_between(self, low: Counts | None, high: Counts | None) -> Tensor:
         """P(y_i = 1 | low <= S <= high), of the shape and dtype of the logits; bounds as for `log_prob_between`.
@@ -246,8 +244,40 @@ class CountDistribution:
             >>> kofn.CountDistribution(torch.zeros(2)).posteriors_between(1, None)  # of three outcomes, two each
             tensor([0.6667, 0.6667])
         """
-        first, last = self._bounds(low, high)
-        return self._engine.posteriors(self._x, self.instance_layout.offsets, first, last)
+        if self.bag_effect is not None:
+            return self.posteriors_given(lambda dist: dist.log_prob_between(low, high))
+        return _event.posteriors(self._x, self.instance_layout, *self._bounds(low, high))
+
+    def posteriors_given(self, log_prob: Callable[[CountDistribution], Tensor]) -> Tensor:
+        """P(y_i = 1 | A) for any statement A about the count, from its log-probability.
+
+            P(y_i = 1 | A) = sigmoid(x_i) + d log P(A) / d x_i / copies_i
+
+        With a bag effect this holds of the part without a shift: the factor by which the shift changes the probability
+        of a count is held fixed, whichever labels make that count up.
+
+        Args:
+            log_prob: from a distribution to log P(A) of each bag, by its `log_prob`, `log_prob_between`, `log_probs`.
+
+        Returns:
+            The shape and dtype of the logits; 0 where there is no instance.
+
+        Examples:
+            >>> import torch, kofn
+            >>> even = lambda dist: dist.log_probs()[::2].logsumexp(0)  # 0, 2 or 4 of four
+            >>> kofn.CountDistribution(torch.tensor([3.0, 3.0, 3.0, 3.0])).posteriors_given(even)
+            tensor([0.9617, 0.9617, 0.9617, 0.9617])
+        """
+        grad = torch.is_grad_enabled() and self.logits.requires_grad
+        with torch.enable_grad():
+            x = self.logits.double() if grad else self.logits.detach().double().requires_grad_()
+            dist = self.with_logits(x)
+            dist._effect_held = True
+            (gradient,) = torch.autograd.grad(log_prob(dist).sum(), x, create_graph=grad)
+            if self.instance_layout.copies is not None:
+                gradient = gradient / self.instance_layout.copies.clamp(min=1)
+            found = (torch.sigmoid(dist._x) + gradient).clamp(0.0, 1.0).to(self.logits.dtype)  # rounding only
+        return found if grad else found.detach()
 
     def cdf(self, counts: Counts) -> Tensor:
         """P(S <= count) of each bag, of `shape`, in the dtype of the logits.
@@ -262,7 +292,7 @@ class CountDistribution:
     @property
     def mode(self) -> Tensor:
         """The most probable count of each bag, int64; of two that are equal up to rounding the larger."""
-        return _search.mode(self._engine, self._x.detach().double(), self.instance_layout)
+        return _quantiles.mode(self._still)
 
     def quantile(self, q: Tensor | float) -> Tensor:
         """The smallest count k with P(S <= k) >= q, of each bag: int64, of `shape`.
@@ -281,7 +311,7 @@ class CountDistribution:
             >>> kofn.CountDistribution(torch.zeros(4)).quantile(0.5)
             tensor(2)
         """
-        return _search.quantile(self._engine, self._x.detach().double(), self.instance_layout, q)
+        return _quantiles.quantile(self._still, q)
 
     def interval(self, level: float) -> tuple[Tensor, Tensor]:
         """The central interval that holds the count of a bag with probability `level` or more.
@@ -303,7 +333,7 @@ class CountDistribution:
             >>> kofn.CountDistribution(torch.zeros(100)).interval(0.9)  # a binomial of 100 and 1/2
             (tensor(42), tensor(58))
         """
-        return _search.interval(self._engine, self._x.detach().double(), self.instance_layout, level)
+        return _quantiles.interval(self._still, level)
 
     def sample(self, shape: Sequence[int] = (), *, generator: torch.Generator | None = None) -> Tensor:
         """Counts drawn at random, int64, (*shape, *self.shape): sums of labels, by `generator` or torch's own numbers.
@@ -320,7 +350,15 @@ class CountDistribution:
                 u = self.bag_effect.expand(*shape, *self.shape)
                 normal = torch.randn(u.shape, generator=generator, dtype=u.dtype, device=u.device)
                 x = x + self.instance_layout.spread(u * normal)
-            return self.instance_layout.sum(torch.bernoulli(torch.sigmoid(x), generator=generator)).long()
+            p, copies = torch.sigmoid(x), self.instance_layout.copies
+            if copies is None:
+                return self.instance_layout.add(torch.bernoulli(p, generator=generator)).long()
+            return self.instance_layout.add(torch.binomial(copies.double().expand_as(p), p, generator)).long()
+
+    @property
+    def _still(self) -> CountDistribution:
+        """In float64, without a graph."""
+        return self.with_logits(self.logits.detach().double())
 
     def _bounds(self, low: Counts | None, high: Counts | None) -> tuple[Tensor, Tensor]:
         whole = self.instance_layout.whole_numbers
@@ -335,3 +373,46 @@ class CountDistribution:
                 f"logits.squeeze(-1), or give each bag its own."
             )
         return self.instance_layout.whole_numbers(name, value)
+
+
+def require_logits(value: object) -> Tensor:
+    """Require floating point log-odds with at least one dimension."""
+    if type(value) is Tensor and not value.is_nested and value.is_floating_point() and value.dim():
+        return value
+    logits = _require.dense_tensor("logits", value)
+    if not logits.is_floating_point():
+        raise TypeError(
+            f"`logits` must be floating point log-odds; got {logits.dtype}. Labels are no logits; "
+            f"scores of another dtype convert with logits.float()."
+        )
+    if not logits.dim():
+        raise ValueError("`logits` must have at least one dimension, the instances; got a scalar. Use logits[None].")
+    return logits
+
+
+def require_not_mapped(logits: Tensor) -> None:
+    """Require logits outside of `torch.func.vmap`, for what takes as many steps as the values of a bag ask for."""
+    value = logits
+    if torch.compiler.is_compiling():
+        return
+    while _functorch.is_functorch_wrapped_tensor(value):
+        if _functorch.is_batchedtensor(value):
+            raise NotImplementedError(
+                "`bag_effect` must be None inside torch.func.vmap: how many steps its integral takes depends on "
+                "values, which vmap hides. Bags are a dimension of `logits` already: give all of them at once."
+            )
+        value = _functorch.get_unwrapped(value)
+
+
+def require_bag_effect(value: object, layout: Layout) -> Tensor | None:
+    """Require standard deviations of the shift of bags, from 0 to 1e6: float64 for each bag, None for a 0."""
+    if not isinstance(value, Tensor) and value == 0:
+        return None
+    sigma = layout.numbers("bag_effect", value)
+    right = (sigma >= 0) & (sigma <= _require.LARGEST_BAG_EFFECT)
+    if not _require.holds(right):
+        raise ValueError(
+            f"`bag_effect` must be a standard deviation from 0 to {_require.LARGEST_BAG_EFFECT:g}; got "
+            f"{float(sigma[~right].flatten()[0]):g}. To learn one, learn its logarithm: bag_effect=log_sigma.exp()."
+        )
+    return sigma

@@ -1,8 +1,7 @@
-"""The rectangles that the torch engine works on.
+"""Bags of different sizes as rectangles (bags, entries), filled up at the end, and results put back in order.
 
-Ragged bags are not padded to the longest one. Bags of similar size share a rectangle (b, n), padded with logits of
--inf, which are absent instances; all but the smallest waste less than a fifth of it, so the work is that of the
-instances.
+Bags of similar size share a rectangle; all but the smallest waste less than a fifth of it, so the work is that of the
+entries. Bags that are rows of a tensor are one rectangle as they are.
 """
 
 from __future__ import annotations
@@ -16,16 +15,13 @@ from torch.nn.functional import pad
 
 
 class Rectangles(Protocol):
-    """Bags cut into rectangles, and results put back in the caller's order."""
+    """Bags cut into rectangles, and results put back in the caller's order; both are differentiable."""
 
-    def cut_entries(self, values: Tensor, *, extra: int = 0, fill: float = -torch.inf) -> list[Tensor]:
-        """Rectangles (b, n + extra), n >= 1, of n + extra numbers for a bag of n, filled up; differentiable.
+    def cut_entries(self, values: Tensor, fill: float, *, extra: int = 0) -> list[Tensor]:
+        """Rectangles (b, n + extra) of n + extra numbers for a bag of n, filled up; n is at least 1."""
 
-        Of the logits themselves these are what the engine works on: a fill of -inf is an absent instance.
-        """
-
-    def cut(self, *per_bag: Tensor | None) -> list[list[Tensor | None]]:
-        """Numbers of bags, (b,) for each rectangle; None stays None."""
+    def cut(self, per_bag: Tensor) -> list[Tensor]:
+        """Numbers of bags: (b,) for each rectangle."""
 
     def join(self, per_bag: Sequence[Tensor]) -> Tensor:
         """Back from `cut`."""
@@ -34,23 +30,18 @@ class Rectangles(Protocol):
         """From (b, n + extra) for each rectangle to the caller's shape: n + extra numbers for a bag of n."""
 
 
-def rectangles_of(logits: Tensor, offsets: Tensor | None) -> Rectangles:
-    """The rectangles of bags (..., n), or of (m,) with offsets on the CPU."""
-    return _OneRectangle(logits) if offsets is None else _BySize(logits, offsets)
+class OneRectangle:
+    """Bags (..., n) of one size."""
 
+    def __init__(self, shape: torch.Size, n: int) -> None:
+        self._shape, self._n = shape, n
 
-class _OneRectangle:
-    """Bags (..., n) of one size are one rectangle."""
-
-    def __init__(self, logits: Tensor) -> None:
-        self._shape, self._n, self._device = logits.shape[:-1], logits.shape[-1], logits.device
-
-    def cut_entries(self, values: Tensor, *, extra: int = 0, fill: float = -torch.inf) -> list[Tensor]:
+    def cut_entries(self, values: Tensor, fill: float, *, extra: int = 0) -> list[Tensor]:
         flat = values.reshape(self._shape.numel(), self._n + extra)
         return [flat if self._n else pad(flat, (0, 1), value=fill)]
 
-    def cut(self, *per_bag: Tensor | None) -> list[list[Tensor | None]]:
-        return [[None if part is None else part.to(self._device).reshape(-1)] for part in per_bag]
+    def cut(self, per_bag: Tensor) -> list[Tensor]:
+        return [per_bag.reshape(-1)]
 
     def join(self, per_bag: Sequence[Tensor]) -> Tensor:
         return per_bag[0].reshape(self._shape)
@@ -59,61 +50,61 @@ class _OneRectangle:
         return values[0][:, : self._n + extra].reshape(*self._shape, self._n + extra)
 
 
-class _BySize:
-    """Bags of a flat (m,) share a rectangle with others of about their size."""
+class BySize:
+    """Bags of a flat (m,) that share a rectangle with others of about their size, or all of them share one.
 
-    def __init__(self, logits: Tensor, offsets: Tensor) -> None:
-        self._device, self._nothing = logits.device, logits[:0].double()
-        self._sizes = sizes = offsets.diff()
-        # Rectangles of up to 16, 32, 64, 80, 96, 112, 128, 160, ... instances: for small bags a rectangle costs more
-        # than its padding, for large ones the padding would.
-        octaves = int(sizes.max()).bit_length() if len(sizes) else 0
+    Args:
+        sizes: (b,) int64 on the CPU.
+        together: whether all bags share one rectangle, as long as the longest, in their own order.
+    """
+
+    def __init__(self, sizes: Tensor, *, together: bool = False) -> None:
+        self._sizes = sizes
+        # Rectangles of up to 16, 32, 64, 80, 96, 112, 128, 160, ... entries: for small bags a rectangle costs more than
+        # its padding, for large ones the padding would.
+        octaves = int(sizes.max()).bit_length() if len(sizes) and not together else 0
         limits = [16, 32, 64, *(k << j for j in range(4, octaves) for k in (5, 6, 7, 8))]
-        kind = torch.bucketize(sizes, torch.tensor(limits))
+        kind = torch.zeros_like(sizes) if together else torch.bucketize(sizes, torch.tensor(limits))
         self._order = kind.argsort(stable=True)  # bags in the order of their rectangles
         self._place = self._order.argsort()  # and where each bag went
-        self._groups = [size for size in torch.bincount(kind).tolist() if size] if len(sizes) else []
+        self._groups = [size for size in torch.bincount(kind).tolist() if size] if len(sizes) else [0] * together
 
-    def cut_entries(self, values: Tensor, *, extra: int = 0, fill: float = -torch.inf) -> list[Tensor]:
+    def cut_entries(self, values: Tensor, fill: float, *, extra: int = 0) -> list[Tensor]:
         lengths = self._sizes + extra
         starts = lengths.cumsum(0) - lengths
         take = _ranges(starts[self._order], lengths[self._order])
         groups = lengths[self._order].split(self._groups)
-        pieces = values.index_select(0, self._to(take)).split([int(group.sum()) for group in groups])
-        return [self._rectangle(piece, group, extra, fill) for piece, group in zip(pieces, groups, strict=True)]
+        ordered = values.index_select(-1, take.to(values.device))
+        pieces = ordered.split([int(group.sum()) for group in groups], -1)
+        return [_rectangle(piece, group, extra, fill) for piece, group in zip(pieces, groups, strict=True)]
 
-    def cut(self, *per_bag: Tensor | None) -> list[list[Tensor | None]]:
-        return [
-            [None] * len(self._groups)
-            if part is None
-            else list(self._to(part).index_select(0, self._to(self._order)).split(self._groups))
-            for part in per_bag
-        ]
+    def cut(self, per_bag: Tensor) -> list[Tensor]:
+        return list(per_bag.index_select(0, self._order.to(per_bag.device)).split(self._groups))
 
     def join(self, per_bag: Sequence[Tensor]) -> Tensor:
-        together = torch.cat(list(per_bag)) if per_bag else self._nothing
-        return together.index_select(0, self._to(self._place))
+        together = torch.cat(list(per_bag)) if per_bag else torch.zeros(0, dtype=torch.float64)
+        return together.index_select(0, self._place.to(together.device))
 
     def join_entries(self, values: Sequence[Tensor], *, extra: int = 0) -> Tensor:
         lengths = self._sizes[self._order] + extra
         flat = [
-            value.reshape(-1).index_select(0, self._to(_ranges(torch.arange(len(length)) * value.shape[1], length)))
+            value.reshape(-1).index_select(
+                0, _ranges(torch.arange(len(length)) * value.shape[1], length).to(value.device)
+            )
             for value, length in zip(values, lengths.split(self._groups), strict=True)
         ]
-        together = torch.cat(flat) if flat else self._nothing
+        together = torch.cat(flat) if flat else torch.zeros(0, dtype=torch.float64)
         starts = lengths.cumsum(0) - lengths
-        return together.index_select(0, self._to(_ranges(starts[self._place], lengths[self._place])))
+        return together.index_select(0, _ranges(starts[self._place], lengths[self._place]).to(together.device))
 
-    def _rectangle(self, piece: Tensor, lengths: Tensor, extra: int, fill: float) -> Tensor:
-        columns = torch.arange(max(1 + extra, int(lengths.max())))
-        absent = columns >= lengths.unsqueeze(-1)
-        index = (lengths.cumsum(0) - lengths).unsqueeze(-1) + columns
-        index = index.clamp(max=len(piece)).flatten()
-        padded = pad(piece, (0, 1)).index_select(0, self._to(index)).view(absent.shape)
-        return padded.masked_fill(self._to(absent), fill)
 
-    def _to(self, index: Tensor) -> Tensor:
-        return index.to(self._device)
+def _rectangle(piece: Tensor, lengths: Tensor, extra: int, fill: float) -> Tensor:
+    columns = torch.arange(max(1 + extra, int(lengths.max()) if len(lengths) else 0))
+    absent = columns >= lengths.unsqueeze(-1)
+    index = (lengths.cumsum(0) - lengths).unsqueeze(-1) + columns
+    index = index.clamp(max=piece.shape[-1]).flatten()
+    padded = pad(piece, (0, 1)).index_select(-1, index.to(piece.device)).unflatten(-1, absent.shape)
+    return padded.masked_fill(absent.to(piece.device), fill)
 
 
 def _ranges(starts: Tensor, lengths: Tensor) -> Tensor:

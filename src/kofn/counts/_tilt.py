@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from kofn.counts import _host
 
@@ -30,10 +31,10 @@ class Tilt(NamedTuple):
     variance: Tensor
 
     @classmethod
-    def at(cls, z: Tensor, value: Tensor) -> Tilt:
-        """The moments of logits z (r, n) under the tilts `value` (r, 1)."""
+    def at(cls, z: Tensor, value: Tensor, copies: Tensor | None = None) -> Tilt:
+        """The moments of logits z (r, n), each as often as it has copies, under the tilts `value` (r, 1)."""
         p = torch.sigmoid(z + value)
-        return cls(value, p.sum(-1, keepdim=True), torch.addcmul(p, p, p, value=-1).sum(-1, keepdim=True))
+        return cls(value, total(p, copies), total(torch.addcmul(p, p, p, value=-1), copies))
 
     def hits(self, target: Tensor) -> Tensor:
         """Whether the mean is within one standard deviation of the target: (r, 1) bool, False for NaN.
@@ -47,13 +48,19 @@ class Tilt(NamedTuple):
         return gap * gap <= self.variance + 1e-18
 
 
-def solve_tilt(z: Tensor, counts: Tensor, size: Tensor) -> Tilt:
+def total(values: Tensor, copies: Tensor | None) -> Tensor:
+    """Sums (r, 1) over the entries of rows (r, n), each as often as it has copies; None for one each."""
+    return (values if copies is None else values * copies).sum(-1, keepdim=True)
+
+
+def solve_tilt(z: Tensor, counts: Tensor, size: Tensor, copies: Tensor | None = None) -> Tilt:
     """Find t with |sum_i sigmoid(z_i + t) - s| at most one standard deviation of the tilted distribution.
 
     Args:
         z: (r, n) float64 logits, -inf where there is no instance.
         counts: (r, 1) wanted means, int64. The nearest one inside stands for 0 and size, whose tilt is infinite.
         size: (r, 1) number of instances in each row.
+        copies: (r, n) float64, how many instances each logit stands for; None for one each.
 
     Returns:
         A tilt for each row: finite, but NaN should it not be found (never yet seen) and in rows with a NaN.
@@ -61,13 +68,13 @@ def solve_tilt(z: Tensor, counts: Tensor, size: Tensor) -> Tilt:
     z = z.detach()  # every formula holds for any tilt: none has a derivative through it
     rank = torch.minimum(counts, size - 1).clamp(min=1)
     # To rank costs an accelerator less than to look at the first steps, and the CPU as much as all the rest.
-    tilt = _from_the_middle(z, rank, size) if _host.sees(z) else None
+    tilt = _from_the_middle(z, rank, size, copies) if _host.sees(z) else None
     if tilt is not None and _host.all_true((tilt.value.abs() <= _FAR) | (size == 0)):
         return tilt
-    return _from_the_ranking(z, rank, size)
+    return _from_the_ranking(z, rank, size, copies)
 
 
-def _from_the_middle(z: Tensor, rank: Tensor, size: Tensor) -> Tilt | None:
+def _from_the_middle(z: Tensor, rank: Tensor, size: Tensor, copies: Tensor | None) -> Tilt | None:
     """Newton's method from the middle of the logits, or None if a few steps do not solve every row."""
     length = size.double()
     target = torch.minimum(rank, length - 0.5).clamp(min=0.5)
@@ -78,7 +85,7 @@ def _from_the_middle(z: Tensor, rank: Tensor, size: Tensor) -> Tilt | None:
     middle = (low + high) / 2
     value = torch.where((low < 0) & (high > 0) | ~middle.isfinite(), 0.0, middle)
     for _ in range(_LOOKS):
-        tilt = Tilt.at(z, value)
+        tilt = Tilt.at(z, value, copies)
         solved = tilt.hits(target) | (size == 0)
         if _host.all_true(solved):
             return tilt
@@ -88,7 +95,7 @@ def _from_the_middle(z: Tensor, rank: Tensor, size: Tensor) -> Tilt | None:
     return None
 
 
-def _from_the_ranking(z: Tensor, rank: Tensor, size: Tensor) -> Tilt:
+def _from_the_ranking(z: Tensor, rank: Tensor, size: Tensor, copies: Tensor | None) -> Tilt:
     """A few steps of Newton's method from the ranking of the logits, whatever these are.
 
     Call an instance an exception if it is a zero among the s largest logits or a one among the others, and r_i its
@@ -101,36 +108,50 @@ def _from_the_ranking(z: Tensor, rank: Tensor, size: Tensor) -> Tilt:
     the two are far apart there are no exceptions between them, and it starts as near to 0 as that is so: a tilt of 1e6
     takes six digits from a logit of 1.
     """
-    ranked = z.sort(-1, descending=True).values
+    ranked, order = z.sort(-1, descending=True)
+    each = torch.ones_like(ranked) if copies is None else copies.gather(-1, order)
+    upto = each.cumsum(-1)
+    above = (rank - (upto - each)).clamp(min=0.0).minimum(each)  # how many copies of each are among the s largest
+    below = each - above
     single = size < 2  # has no count inside: as likely a one as a zero
-    nearest = ranked.gather(-1, torch.cat([rank - 1, rank.masked_fill(single, 0)], -1))
-    upper, lower = nearest.split(1, -1)
+    place = torch.searchsorted(upto, torch.cat([rank.double(), rank.masked_fill(single, 0) + 1.0], -1).contiguous())
+    upper, lower = ranked.gather(-1, place.clamp(max=z.shape[-1] - 1)).split(1, -1)
     margin = (upper / 2 - lower / 2).clamp(max=_SATURATED)
     start = value = torch.zeros_like(upper).clamp(margin - upper, -lower - margin).nan_to_num(0.0, posinf=0.0)
-    above = (torch.arange(z.shape[-1], device=z.device) < rank).double()
-    below = 1 - above
-    sides, sign = torch.stack([above, below], 1), below - above
-    away = ranked * sign
     for _ in range(_STEPS):
-        exceptions, variance = _exceptions(torch.addcmul(away, sign, value), sides)
-        # The bounds are for rows without exceptions to speak of, which are solved.
-        exceptions = exceptions.clamp(min=_NOTHING)
-        slope = (variance / exceptions).sum(-1, keepdim=True).clamp(min=0.1)
-        over, under = exceptions.split(1, -1)
-        before, value = value, torch.addcdiv(value, (under / over).log(), slope, value=-1)
+        x = ranked + value
+        over, over_slope = _exceptions(-x, above)
+        under, under_slope = _exceptions(x, below)
+        before, value = (
+            value,
+            torch.addcdiv(value, (under / over).log(), (over_slope + under_slope).clamp(min=0.1), value=-1),
+        )
     exhausted = (value - before).abs() <= _LAST_PLACES * value.abs()  # logits of 1e17: no number is nearer
     value = torch.where(single, start, value)
-    tilt = Tilt.at(z, value)
+    tilt = Tilt.at(z, value, copies)
     found = tilt.hits(rank) | single | exhausted
     return tilt._replace(value=tilt.value.masked_fill(~found, torch.nan))
 
 
-def _exceptions(x: Tensor, sides: Tensor) -> tuple[Tensor, Tensor]:
-    """Expected numbers of exceptions on each side and their variances: of (r, n) and (r, 2, n), twice (r, 2).
+def _exceptions(x: Tensor, copies: Tensor) -> tuple[Tensor, Tensor]:
+    """The expected number of exceptions on one side, and the slope of its logarithm: (r, n) twice to (r, 1) twice."""
+    r = torch.sigmoid(x).masked_fill(copies == 0, 0.0)
+    # The bounds above are for rows with exceptions to speak of; the others are solved.
+    number = total(r, copies).clamp(min=_NOTHING)
+    return number, total(torch.addcmul(r, r, r, value=-1), copies) / number
 
-    Sums over parts of a bag add up to those of the whole.
+
+def untilt(z: Tensor, tilt: Tensor, counts: Tensor, copies: Tensor | None = None) -> Tensor:
+    """log P(S = s) - log P~(S = s) = sum_i c_i log((1 + e^{z_i + t}) / (1 + e^{z_i})) - t s.
+
+    Of tilts (b, 1) and counts (b, k): (b, k).
     """
-    r = torch.sigmoid(x)
-    sums = torch.bmm(sides, torch.stack([r, torch.addcmul(r, r, r, value=-1)], -1))
-    exceptions, variance = sums.unbind(-1)
-    return exceptions, variance
+    # Of the likeliest labels without the tilt, ones where z > 0 and k in number, the probability changes under it by
+    # e^{t k} prod_i (1 + e^{z_i}) / (1 + e^{x_i}), x = z + t: the t are counted, not summed, and set against the s in
+    # t s. What is left is, for each instance, how likely its label is without and with the tilt; a label that the tilt
+    # makes unlikely has a small x, known exactly. With logits of 1e4 and log p = 0 that is the difference between
+    # sixteen digits and eleven.
+    x = z + tilt
+    ones = z > 0
+    change = logsigmoid(z.abs()) - logsigmoid(torch.where(ones, x, -x))
+    return total(change, copies) - tilt * (counts - total(ones, copies))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from kofn.bags import Bags
 from kofn.counts import CountDistribution
-from kofn.counts._table import interval_of_table, log_tail_of, mode_of_table, only_between
+from kofn.counts._quantiles import interval_of_table, log_tail_of, mode_of_table, only_between
 
 ENTRIES = 1 << 20  # logits of instances by models that are worked on at a time
 

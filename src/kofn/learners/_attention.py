@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from kofn import _require
-from kofn.counts._arguments import lay_out
+from kofn.counts._layout import lay_out
 from kofn.learners._perceptron import Logit
 
 
@@ -154,7 +154,7 @@ class AttentionMIL(nn.Module):
 def _ragged(values: Tensor, lead: int, mask: Tensor | None, offsets: Tensor | None) -> tuple[Tensor, Tensor]:
     """Instances (m, ...) one bag after the other and the sizes of the bags, from either way to lay them out."""
     shape = values.shape[: 1 if offsets is not None else lead]
-    sizes = lay_out(shape, values.device, mask, offsets).sizes
+    sizes = lay_out(shape, values.device, mask=mask, offsets=offsets).sizes
     if offsets is not None:
         return values, sizes
     return values.flatten(0, lead - 1) if mask is None else values[mask.expand(shape)], sizes

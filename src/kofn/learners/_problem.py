@@ -14,10 +14,8 @@ from torch import Tensor
 
 from kofn._io.mapped import take
 from kofn.bags import Bags
-from kofn.counts import CountDistribution
 from kofn.learners._objectives import CountObjective, Objective
 from kofn.learners._stopping import ByLoss, StoppingRule
-from kofn.targets import Exactly
 
 Floats = NDArray[np.float32]
 Pooling = Literal["attention", "gated-attention"]
@@ -148,23 +146,7 @@ class Problem:
         return self.objective(entries, labels, offsets)
 
     def losses_and_slope(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Losses (b,) of the bags, and the gradient of their `total` by the logits of the instances, of their shape.
-
-        The gradient of a loss about exact counts comes straight from posteriors, in a fraction of the time that a graph
-        of a small problem takes; any other by autograd.
-        """
-        if isinstance(self.objective, CountObjective) and self.objective.target is Exactly:
-            entries, effect = self._entries(logits), self.objective.bag_effect or None
-            if self._size:
-                dist = CountDistribution(entries.view(-1, self._size), bag_effect=effect)
-            else:
-                dist = CountDistribution(entries, offsets=self.bags.offsets, bag_effect=effect)
-            log_probs, slope = dist.log_prob_and_slope(self.labels)
-            slope = slope.view(-1)
-            slope = -slope if self.weight is None else -slope * self._entry_weights.to(slope.dtype)
-            return -log_probs, slope if self._in_order else torch.zeros_like(logits).index_add(
-                0, self.bags.index, slope
-            )
+        """Losses (b,) of the bags, and the gradient of their `total` by the logits of the instances, of their shape."""
         x = logits.detach().requires_grad_()
         with torch.enable_grad():
             losses = self.losses(x)

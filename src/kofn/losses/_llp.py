@@ -7,8 +7,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from kofn import _require
-from kofn.counts import CountDistribution
-from kofn.counts._distribution import Counts
+from kofn.counts import CountDistribution, Counts
 from kofn.losses._count import Reduction, count_loss, reduce
 from kofn.targets import Exactly
 

@@ -55,7 +55,8 @@ def mil_loss(
         NeurIPS 2023.
     """
     dist = CountDistribution(logits, mask=mask, offsets=offsets)
-    log_none, log_any = dist.double().log_none_and_any()
+    wide = dist.double()
+    log_none, log_any = wide.log_prob(0), wide.log_prob_between(1, None)
     return _cross_entropy(dist, bag_labels, log_any, log_none, positive_weight, reduction)
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from kofn.counts._distribution import Counts
+from kofn.counts import Counts
 from kofn.losses._count import Reduction
 from kofn.losses._llp import llp_loss
 from kofn.losses._mil import mil_loss

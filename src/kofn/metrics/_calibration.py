@@ -38,7 +38,8 @@ def bag_scores(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | 
         >>> metrics.bag_scores(torch.tensor([[0.0, 0.0], [-50.0, -51.0]])).exp()  # 3 : 1, and e^-50 + e^-51
         tensor([3.0000e+00, 2.6383e-22])
     """
-    log_none, log_any = CountDistribution(logits, mask=mask, offsets=offsets).double().log_none_and_any()
+    dist = CountDistribution(logits, mask=mask, offsets=offsets).double()
+    log_none, log_any = dist.log_prob(0), dist.log_prob_between(1, None)
     return (log_any - log_none).to(logits.dtype)
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from kofn.counts import CountDistribution
-from kofn.counts._distribution import Counts
+from kofn.counts import CountDistribution, Counts
 from kofn.targets._target import Target, refuse
 
 
@@ -30,7 +29,7 @@ class Exactly(Target):
         return -dist.log_prob(self.counts)
 
     def total(self, dist: CountDistribution, weight: float) -> Tensor:
-        return dist.log_likelihood(self.counts, weight=-weight)
+        return dist.log_prob(self.counts, weight=-weight)
 
     def require_possible(self, dist: CountDistribution, counted: Tensor | None) -> None:
         counts = dist.instance_layout.whole_numbers("counts", self.counts)

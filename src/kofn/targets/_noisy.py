@@ -51,7 +51,8 @@ class Noisy(Target):
             error = log_noise(counts.spread(observed) - counts.place())
         else:  # counts first, so that a noise with one scale for each bag broadcasts
             every = torch.arange(counts.longest, device=dist.logits.device)
-            error = counts.from_rectangle(log_noise(observed - every.reshape(-1, *(1 for _ in dist.shape))))
+            errors = log_noise(observed - every.reshape(-1, *(1 for _ in dist.shape)))
+            error = counts.from_rows(errors.movedim(0, -1))
         return -counts.logsumexp(dist.double().log_probs() + error).to(dist.logits.dtype)
 
 

@@ -14,6 +14,9 @@ that is P(S = s) up to counts at least M away. Two bounds make that cheap and ex
 
 Together at most 32 frequencies are left, whatever n is, and 14 for large bags: the cost is linear in n.
 
+An instance with c copies is c factors: w_i^c = e^{c log w_i}, log |w_i| by log1p from the second bound's equation, so
+that no digit is lost however many copies there are.
+
 Removing instance i divides phi by w_i; setting its label to one multiplies by p_i e^{iu}. Hence everything about
 the labels given the count is a sum over the same frequencies with the ratios
 
@@ -32,7 +35,7 @@ import torch
 from torch import Tensor
 
 from kofn.counts import _host
-from kofn.counts._tilt import Tilt
+from kofn.counts._tilt import Tilt, total
 
 NEGLIGIBLE = 40.0  # e^-40 = 4e-18: below rounding
 # Numbers in a temporary (instances x frequencies), so that memory stays linear in n; on the CPU they fit the cache.
@@ -58,17 +61,22 @@ class Window:
         z: (r, n) float64 logits, -inf where there is no instance.
         tilt: the tilt of each row, with its moments.
         counts: (r, k) integers.
+        size: (r, 1) how many instances there are, at most.
         exponent: counts up to `radius(variance, exponent)` from the tilted mean are exact; the others mean nothing.
+        copies: (r, n) float64, how many instances each logit stands for; None for one each.
     """
 
     probs: Tensor  #: (r, k) tilted probabilities of the counts
 
-    def __init__(self, z: Tensor, tilt: Tilt, counts: Tensor, *, exponent: float) -> None:
+    def __init__(
+        self, z: Tensor, tilt: Tilt, counts: Tensor, *, size: Tensor, exponent: float, copies: Tensor | None = None
+    ) -> None:
         x = z + tilt.value
+        self._copies = copies
         self._p = torch.sigmoid(x)
         self._q = torch.sigmoid(-x)
         variance = tilt.variance.nan_to_num(0.0)  # a NaN comes out through p and q
-        points = (radius(variance, NEGLIGIBLE) + radius(variance, exponent)).clamp(max=z.shape[-1] + 1)
+        points = (radius(variance, NEGLIGIBLE) + radius(variance, exponent)).minimum(size + 1.0)
         half = ((points - 1) / 2).ceil()
         points = 2 * half + 1  # odd: cos(u/2) is never 0, so no w_i is ever 0
         frequency = torch.arange(_frequencies(variance, half, exponent), device=z.device)
@@ -83,7 +91,7 @@ class Window:
         self._phi = real * weight, imag * weight
         # m s is reduced modulo M in integers, so that no digit of the angle is lost for large counts. The turns
         # that `_characteristic` leaves out are taken from the counts.
-        counted = counts - (self._p > self._q).sum(-1, keepdim=True)
+        counted = counts - total(self._p > self._q, copies).long()
         turns = (counted.unsqueeze(-1) * frequency) % points.long().unsqueeze(-1)
         angle = turns * step.unsqueeze(-1)
         self._waves = torch.cat(
@@ -96,14 +104,17 @@ class Window:
         return self._pull(self._spectrum(weights))
 
     def push(self, values: Tensor) -> Tensor:
-        """sum_i values_i P~(y_i = 1, S = s), for values (r, n) on the instances: (r, k), the transpose of `pull`."""
-        return self._inverse(_times(self._phi, self._ratios(values)))
+        """sum_i c_i values_i P~(y_i = 1, S = s), for values (r, n) on the instances: (r, k)."""
+        return self._inverse(_times(self._phi, self._ratios(self._all(values))))
 
     def correlate(self, weights: Tensor, values: Tensor) -> Tensor:
-        """sum_s weights_s sum_j values_j P~(y_i = 1, y_j = 1, S = s): (r, n)"""
-        # For j != i the pair brings r_i r_j; for j = i it is y_i alone and brings r_i = r_i^2 + r_i (1 - r_i).
+        """sum_s weights_s sum_j c_j values_j P~(y_i = 1, y_j = 1, S = s), for one copy i: (r, n)"""
+        # Another instance j brings r_i r_j; the copy i itself is y_i alone and brings r_i = r_i^2 + r_i (1 - r_i).
         spectrum = self._spectrum(weights)
-        return self._pull(_times(spectrum, self._ratios(values))) + values * self._own(spectrum)
+        return self._pull(_times(spectrum, self._ratios(self._all(values)))) + values * self._own(spectrum)
+
+    def _all(self, values: Tensor) -> Tensor:
+        return values if self._copies is None else values * self._copies
 
     def _inverse(self, spectrum: Complex) -> Tensor:
         """Re sum_u spectrum e^{-i u s} at the counts: (r, k)"""
@@ -162,9 +173,12 @@ class Window:
 
     def _characteristic(self) -> Complex:
         """phi(u) e^{-iuk}, k the number of instances with p > q: (r, f)"""
+        rows = [self._cos, self._sin, self._cos2_half, self._p, self._q]
+        copies = [] if self._copies is None else [self._copies]
         done = []
-        for cos, sin, *row in _cut(self._rows, 0, self._cos, self._sin, self._p, self._q):
-            done.append(reduce(_times, (_product(cos, sin, *part) for part in _cut(self._columns, -1, *row))))
+        for cos, sin, cos2_half, *row in _cut(self._rows, 0, *rows, *copies):
+            parts = _cut(self._columns, -1, *row)
+            done.append(reduce(_times, (_product(cos, sin, cos2_half, *part) for part in parts)))
         real, imag = zip(*done, strict=True)
         return _joined(real, 0), _joined(imag, 0)
 
@@ -204,8 +218,10 @@ def _inverse_square(cos2_half: Tensor, p: Tensor, q: Tensor) -> Tensor:
     return torch.addcmul(gap, pq, cos2_half.unsqueeze(-1), value=4).reciprocal_()
 
 
-def _product(cos: Tensor, sin: Tensor, p: Tensor, q: Tensor) -> Complex:
-    """prod_i w_i(u) e^{-iuk}, k the number of instances with p > q, of (r, f) and (r, n) twice each: (r, f)
+def _product(
+    cos: Tensor, sin: Tensor, cos2_half: Tensor, p: Tensor, q: Tensor, copies: Tensor | None = None
+) -> Complex:
+    """prod_i w_i(u)^{c_i} e^{-iuk}, k the number of instances with p > q, of (r, f) and (r, n): (r, f)
 
     The factor of these is p + q e^{-iu} = e^{-iu} w(u). Of an instance that is nearly sure, either way, the factor is
     nearly 1: hundreds of them lose nothing, where hundreds of factors e^{iu} would each add the same rounding error to
@@ -214,12 +230,16 @@ def _product(cos: Tensor, sin: Tensor, p: Tensor, q: Tensor) -> Complex:
     large, small = torch.maximum(p, q), torch.minimum(p, q)
     real = torch.addcmul(large.unsqueeze(1), small.unsqueeze(1), cos.unsqueeze(-1))
     imag = torch.copysign(small, q - p).unsqueeze(1) * sin.unsqueeze(-1)
-    if torch.compiler.is_compiling():
+    if copies is not None:
+        log_size = torch.log1p(-4 * (p * q).unsqueeze(1) * (1 - cos2_half).unsqueeze(-1)) / 2
+        log_size, angle = ((part * copies.unsqueeze(1)).sum(-1) for part in (log_size, torch.atan2(imag, real)))
+    elif torch.compiler.is_compiling():
         # Slower one by one, but the compiler makes one loop of it, and none of complex numbers.
-        size, angle = (real.square() + imag.square()).log().sum(-1) / 2, torch.atan2(imag, real).sum(-1)
-        return size.exp() * angle.cos(), size.exp() * angle.sin()
-    product = torch.complex(real, imag).prod(-1)
-    return product.real, product.imag
+        log_size, angle = (real.square() + imag.square()).log().sum(-1) / 2, torch.atan2(imag, real).sum(-1)
+    else:
+        product = torch.complex(real, imag).prod(-1)
+        return product.real, product.imag
+    return log_size.exp() * angle.cos(), log_size.exp() * angle.sin()
 
 
 def _matmul(a: Tensor, b: Tensor) -> Tensor:

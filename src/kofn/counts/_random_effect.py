@@ -1,4 +1,4 @@
-"""The distribution of S when the bags differ by more than their instances explain: a common shift of a bag's logits.
+"""Random effects: bags that differ by more than their instances explain, by a common shift of their logits.
 
 A bag has a shift u ~ N(0, sigma^2) of its own, and given u its labels are independent with logits x_i + u. Because a
 common shift is an exponential tilt, P(S = s | c + v) is P(S = s | c) e^{v s} / prod_i (q_i + p_i e^v), with p_i those
@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 from torch.nn.functional import logsigmoid
 
+from kofn import _require
+from kofn.counts._host import transformed
+from kofn.counts._large_logits import asked_one_by_one
 from kofn.counts._layout import Layout
-from kofn.counts._repeated import without_repetition
 
 # The integrand over z = u / sigma, written with zeta = z - c / sigma, is log-concave: g'' <= -1. It is integrated where
 # it is above e^-DROP of its largest value, by Gauss' rule of ORDER nodes on panels, each as wide as the rule allows for
@@ -38,11 +39,78 @@ _EVEN = np.polynomial.legendre.leggauss(_ORDER)
 _ENTRIES = 1 << 21  # instances times nodes that are worked on at a time
 _COUNTS = 1 << 9  # counts of a table that are; neighbours have nodes in common, so that few are left unused
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+_DIGITS = 1e5  # log P without a shift, as a multiple of the result, that leaves the result ten digits
+
+#: log P(S = count) of each bag without a random effect, from logits, their layout and counts; differentiable.
+LogProb = Callable[[Tensor, Layout, Tensor], Tensor]
+
+
+def log_prob(
+    log_event: LogProb, x: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, *, held: bool = False
+) -> Tensor:
+    """log P(S = count) of each bag, in float64, of plain operations: that of the likeliest shift, and what all add.
+
+    Args:
+        log_event: as of bags without a random effect.
+        x: logits, float64, -inf for absent instances.
+        layout: of the logits.
+        counts: (b,) or (...), int64.
+        sigma: standard deviations of the shifts, float64, one for each bag.
+        held: whether what the shift adds is a constant to autograd.
+    """
+    centre = mode(x, layout, counts, sigma)
+    y = x + layout.spread(sigma * centre)
+    alone = log_event(y, layout, counts)
+    if held:  # of logits x, d log P(S = s) / dx_i is P(y_i = 1 | S = s) - sigmoid(x_i), not - sigmoid(y_i)
+        p, nothing = torch.sigmoid(x.detach()), (x - x.detach()).nan_to_num(0.0)
+        alone = alone + layout.sum(nothing * (torch.sigmoid(y.detach()) - p))
+        y = y.detach()
+    return _add(alone, log_shift(y, layout, counts, sigma, centre))
+
+
+def event(
+    alone: Callable[[Tensor, Layout, Tensor], tuple[Tensor, Tensor]],
+    x: Tensor,
+    layout: Layout,
+    counts: Tensor,
+    sigma: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`log_prob` and its gradients by the logits and by sigma, without a graph: of `alone`, value and gradient."""
+    centre = mode(x, layout, counts, sigma)
+    y = x + layout.spread(sigma * centre)
+    value, gradient = alone(y, layout, counts)
+    shift, more, by_sigma = log_shift_gradients(y, layout, counts, sigma, centre)
+    possible = value != -torch.inf
+    by_x = (gradient + more).masked_fill(~layout.spread(possible), 0.0)
+    # y moves with sigma, too: the same at all instances of a bag.
+    by_sigma = (by_sigma + centre * layout.add(by_x)).masked_fill(~possible, 0.0)
+    return _add(value, shift), by_x, by_sigma
+
+
+def log_all_counts(
+    log_event: LogProb, alone: Tensor, x: Tensor, layout: Layout, sigma: Tensor, *, held: bool = False
+) -> Tensor:
+    """log P(S = s) for every s, laid out as `Layout.of_counts` says, from those of independent labels: float64."""
+    table = _add(alone, log_shifts(x.detach() if held else x, layout, sigma))
+    # Where logits are so large that log P(S = s) is all but undone by the shift, too few digits are left: such counts
+    # are asked for one by one.
+    lost = (alone > -torch.inf) & (alone < _DIGITS * table.detach().clamp(max=-1.0))
+    if not _require.holds(~lost):
+
+        def ask(rows: Tensor, part: Layout, counts: Tensor, bags: Tensor) -> Tensor:
+            return log_prob(log_event, rows, part, counts, sigma.flatten()[bags], held=held)
+
+        table = asked_one_by_one(table, lost, x, layout, ask)
+    return table
+
+
+def _add(alone: Tensor, shift: Tensor) -> Tensor:
+    """log P with a shift, from that without; an impossible count stays impossible, without a gradient."""
+    return torch.where(alone == -torch.inf, alone, alone + shift)
 
 
 def moments(x: Tensor, layout: Layout, sigma: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance of S: E[E(S | u)], and E[var(S | u)] + var(E(S | u)), of logits in float64."""
-    x, layout = without_repetition(x, layout)
     with torch.no_grad():
         end = torch.full(layout.shape, _WIDEST, dtype=x.dtype, device=x.device)
         z, weight = _nodes(*_panels(x.detach(), layout, sigma.detach(), -end, end, densities=False))
@@ -93,7 +161,7 @@ def log_shift(y: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, centre: 
     return _terms(y, layout, counts, sigma, centre)[1].logsumexp(0).masked_fill(sigma == 0, 0.0)
 
 
-def log_shift_slopes(
+def log_shift_gradients(
     y: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, centre: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`log_shift` and its gradients by the logits y and by sigma, without a graph."""
@@ -106,7 +174,8 @@ def log_shift_slopes(
             p = torch.sigmoid(y + layout.spread(sigma * node))
             by_y = by_y - (layout.spread(share) * p).sum(0)
             by_sigma = by_sigma + (share * node * (counts - layout.sum(p))).sum(0)
-        return terms.logsumexp(0).masked_fill(sigma == 0, 0.0), by_y, by_sigma
+        by_y = by_y if layout.copies is None else by_y * layout.copies
+        return terms.logsumexp(0).masked_fill(sigma == 0, 0.0), layout.present(by_y, 0.0), by_sigma
 
 
 def _terms(y: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, centre: Tensor) -> tuple[Tensor, Tensor]:
@@ -132,7 +201,6 @@ def log_shifts(x: Tensor, layout: Layout, sigma: Tensor) -> Tensor:
     shape, place, owner = owner.shape, place.expand(owner.shape).flatten(), owner.flatten()
     if not len(place):
         return sigma.new_zeros(shape)
-    x, layout = without_repetition(x, layout)
     sizes = layout.sizes.double()
     counts = torch.minimum(place.double(), sizes.flatten()[owner])  # a count past the size of its bag is impossible
     with torch.no_grad():
@@ -289,7 +357,7 @@ def _excess(y: Tensor, layout: Layout, v: Tensor, *, shifted: bool) -> Tensor:
     Which is taken is a matter of digits: the other part of v s - K(v), v times a difference of integers, must not be
     large beside it. Of the shape of v, (nodes, *bags).
     """
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if transformed():
         return _plain_excess(y, layout, v, shifted)  # these have rules for plain operations
     value: Tensor = _Excess.apply(y, v, layout, shifted)
     return value
@@ -307,7 +375,7 @@ def _ones(y: Tensor, layout: Layout) -> Tensor:
 
 
 class _Excess(torch.autograd.Function):
-    """`_excess` in linear memory: d/dv = sum_i sigmoid(y_i + v) - ones, d/dy_i = sigmoid(y_i + v) - sigmoid(y_i)."""
+    """`_excess` in linear memory: d/dv = sum_i c_i sigmoid(y_i + v) - ones, d/dy_i = c_i (sigmoid(y_i + v) - p_i)."""
 
     @staticmethod
     def forward(ctx: Any, y: Tensor, v: Tensor, layout: Layout, shifted: bool) -> Tensor:
@@ -325,7 +393,8 @@ class _Excess(torch.autograd.Function):
             moved = torch.sigmoid(x)
             by_y = by_y + (layout.spread(upstream) * (moved - p)).sum(0)
             by_v.append(upstream * (layout.sum(moved) - _ones(x if shifted else y, layout)))
-        return by_y, torch.cat(by_v), None, None
+        by_y = by_y if layout.copies is None else by_y * layout.copies
+        return layout.present(by_y, 0.0), torch.cat(by_v), None, None
 
 
 def _parts(per_node: Tensor, x: Tensor) -> tuple[Tensor, ...]:

@@ -18,10 +18,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from kofn.counts._tilt import Tilt, solve_tilt
-from kofn.counts._tree import LARGEST, Tree, never_underflows
-from kofn.counts._undecided import Undecided, untilt
-from kofn.counts._window import Window, radius
+from kofn.counts._characteristic import Window, radius
+from kofn.counts._probability import Undecided
+from kofn.counts._product_tree import LARGEST, Tree, never_underflows
+from kofn.counts._tilt import Tilt, solve_tilt, untilt
 
 _TAKEN = 1e-2  # of a window's largest probability: loses two digits of sixteen, and spans +-3 standard deviations
 _EXPONENT = -math.log(_TAKEN)
@@ -109,7 +109,7 @@ def _cover_rows(
         centre = here.gather(-1, (begin + end - 1) // 2)
         zs = z[owner]
         tilt = solve_tilt(zs, centre, size[owner])
-        window = Window(zs, tilt, here, exponent=_EXPONENT)
+        window = Window(zs, tilt, here, size=size[owner], exponent=_EXPONENT)
         reach = radius(tilt.variance.nan_to_num(0.0), _EXPONENT)
         far = (here - tilt.mean).abs() > reach
         probs = window.probs.masked_fill(far, 0.0)
@@ -211,9 +211,23 @@ class Derivatives:
             counts = torch.where(used, counts, first[part].unsqueeze(-1))
             zs = self._bags.z[owner]
             tilt = Tilt.at(zs, tilts[owner, first[part]].unsqueeze(-1))
-            yield owner, Window(zs, tilt, counts, exponent=_EXPONENT), counts, used
+            view = Window(zs, tilt, counts, size=self._bags.size[owner], exponent=_EXPONENT)
+            yield owner, view, counts, used
 
 
 def _lost(tilts: Tensor) -> Tensor:
     """Bags of which a tilt was not found: (b, 1) bool."""
     return tilts.isinf().any(-1, keepdim=True)
+
+
+def to_bag(values: Tensor, bags: Undecided, absent: float) -> Tensor:
+    """From counts of the undecided instances to counts of the bag: up by the number of sure ones."""
+    source = torch.arange(values.shape[-1], device=values.device) - bags.ones
+    return values.gather(-1, source.clamp(min=0)).masked_fill(source < 0, absent)
+
+
+def from_bag(values: Tensor, bags: Undecided) -> Tensor:
+    """The transpose of `to_bag`; counts that no bag can have get zero."""
+    source = torch.arange(values.shape[-1], device=values.device) + bags.ones
+    last = values.shape[-1] - 1
+    return values.gather(-1, source.clamp(max=last)).masked_fill(source > last, 0.0)
