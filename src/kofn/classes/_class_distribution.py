@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -54,8 +56,14 @@ class ClassCountDistribution:
         *,
         mask: Tensor | None = None,
         offsets: Tensor | None = None,
+        copies: Tensor | Sequence[int] | None = None,
         bag_effect: Tensor | float | None = None,
     ) -> None:
+        if copies is not None:
+            raise ValueError(
+                "`copies` must be None for counts of several classes; repeat the logits instead: "
+                "logits.repeat_interleave(copies, -2), or (copies, 0) with offsets of the repeated ones."
+            )
         self.logits = require_class_logits(logits)
         if offsets is not None:
             require_flat(logits)

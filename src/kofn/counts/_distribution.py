@@ -8,6 +8,7 @@ from copy import copy
 import torch
 from torch import Tensor
 from torch._C import _functorch
+from torch.nn.functional import logsigmoid
 
 from kofn import _require
 from kofn.counts import _event, _quantiles, _random_effect
@@ -264,9 +265,9 @@ class CountDistribution:
 
         Examples:
             >>> import torch, kofn
-            >>> even = lambda dist: dist.log_probs()[::2].logsumexp(0)  # 0, 2 or 4 of four
-            >>> kofn.CountDistribution(torch.tensor([3.0, 3.0, 3.0, 3.0])).posteriors_given(even)
-            tensor([0.9617, 0.9617, 0.9617, 0.9617])
+            >>> alike = lambda dist: dist.log_probs()[::2].logsumexp(0)  # none or both of two
+            >>> kofn.CountDistribution(torch.tensor([1.0, 1.0])).posteriors_given(alike)
+            tensor([0.8808, 0.8808])
         """
         grad = torch.is_grad_enabled() and self.logits.requires_grad
         with torch.enable_grad():
@@ -335,6 +336,41 @@ class CountDistribution:
         """
         return _quantiles.interval(self._still, level)
 
+    def condition(self, known: object) -> tuple[CountDistribution, Tensor]:
+        """The distribution given the labels of some instances, and the log-probability of these labels in each bag.
+
+            P(S = s, y_K) = P(y_K) P(S = s | y_K),   log P(y_K) = sum_{i in K} c_i log P(y_i)
+
+        Args:
+            known: integers or bools that broadcast to the logits: 1 for a positive, 0 for a negative, -1 where the
+                label is not known. A label is that of all copies of its instance.
+
+        Returns:
+            The distribution with the logits of known labels at +-inf, and (...) or (b,) log-probabilities in the dtype
+            of the logits.
+
+        Raises:
+            TypeError: labels that are not integers.
+            ValueError: other labels than -1, 0 and 1; another shape; a bag effect, which labels say something about.
+
+        Examples:
+            >>> import torch, kofn
+            >>> dist, log_known = kofn.CountDistribution(torch.zeros(4)).condition([1, 0, -1, -1])
+            >>> dist.log_prob(1).exp(), log_known.exp()  # none of the other two; one of four outcomes of the first two
+            (tensor(0.2500), tensor(0.2500))
+        """
+        if self.bag_effect is not None:
+            raise ValueError(
+                "`bag_effect` must be None beside known labels, because they say something about the shift of their "
+                "bag, too. Leave out one of them."
+            )
+        labels = require_known("known", known, self.logits, 1)
+        x = self.logits.double()
+        signed = torch.where(labels == 1, x, -x).masked_fill(labels < 0, torch.inf)
+        log_known = self.instance_layout.sum(logsigmoid(signed)).to(self.logits.dtype)
+        certain = self.logits.masked_fill(labels == 1, torch.inf).masked_fill(labels == 0, -torch.inf)
+        return self.with_logits(certain), log_known
+
     def sample(self, shape: Sequence[int] = (), *, generator: torch.Generator | None = None) -> Tensor:
         """Counts drawn at random, int64, (*shape, *self.shape): sums of labels, by `generator` or torch's own numbers.
 
@@ -388,6 +424,24 @@ def require_logits(value: object) -> Tensor:
     if not logits.dim():
         raise ValueError("`logits` must have at least one dimension, the instances; got a scalar. Use logits[None].")
     return logits
+
+
+def require_known(name: str, value: object, logits: Tensor, last: int) -> Tensor:
+    """Require labels of single instances, from -1 for an unknown one to `last`: int64 of the logits' shape."""
+    labels = _require.numbers(name, value).to(logits.device)
+    if labels.is_floating_point() or labels.is_complex():
+        raise TypeError(f"`{name}` must be integers, -1 for a label that is not known; got {labels.dtype}.")
+    try:
+        labels = labels.long().expand(logits.shape)
+    except RuntimeError:
+        raise ValueError(
+            f"`{name}` must have a label for each instance, shape {tuple(logits.shape)}, -1 where it is not known; got "
+            f"{tuple(labels.shape)}."
+        ) from None
+    if not _require.holds((labels >= -1) & (labels <= last)):
+        worst = int(labels.max()) if int(labels.max()) > last else int(labels.min())
+        raise ValueError(f"`{name}` must be labels from 0 to {last}, or -1 where one is not known; got {worst}.")
+    return labels
 
 
 def require_not_mapped(logits: Tensor) -> None:

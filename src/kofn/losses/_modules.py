@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
 from kofn.counts import Counts
-from kofn.losses._count import Reduction
+from kofn.losses._count import Reduction, count_loss
 from kofn.losses._llp import llp_loss
 from kofn.losses._mil import mil_loss
 from kofn.losses._pu import pu_loss
+from kofn.targets import Statement
+
+
+class CountLoss(nn.Module):
+    """Module face of `kofn.count_loss`: -log P(statement about the count of each bag).
+
+    Args:
+        reduction: "mean", "sum" or "none".
+
+    Examples:
+        >>> import torch, kofn
+        >>> from kofn.losses import CountLoss
+        >>> loss = CountLoss()
+        >>> loss(torch.zeros(2, 4), kofn.AtLeast(1)).neg().exp()
+        tensor(0.9375)
+    """
+
+    def __init__(self, *, reduction: Reduction = "mean") -> None:
+        super().__init__()
+        self.reduction: Reduction = reduction
+
+    def forward(self, logits: Tensor, target: Statement[Any], **options: Any) -> Tensor:
+        """The loss; options as for `kofn.count_loss`: mask, offsets, copies, known, bag_effect, weight."""
+        return count_loss(logits, target, **options, reduction=self.reduction)
 
 
 class LLPLoss(nn.Module):
