@@ -62,7 +62,7 @@ def _traced(x: Tensor, layout: Layout) -> bool:
 def _with_gradient(x: Tensor, layout: Layout, low: Tensor, high: Tensor | None) -> Tensor:
     """log P(low <= S <= high), traced: no function of autograd, of which a graph of changing shapes takes only one."""
     still = x.detach()
-    value, gradient, _ = TorchEngine.event(still, layout, low, high, None, None, gradient=True)
+    value, gradient, *_ = TorchEngine.event(still, layout, low, high, None, None, gradient=True)
     nothing = torch.where(still.isfinite(), x - still, 0.0)  # but its derivative is 1
     return value + (gradient * nothing).sum(-1)
 
@@ -76,7 +76,7 @@ def _laid_out(x: Tensor, offsets: Tensor | None, copies: Tensor | None = None) -
 
 def _run_event(x: Tensor, offsets: Any, copies: Any, low: Tensor, high: Any, sigma: Any) -> tuple[Tensor, ...]:
     layout = _laid_out(x, offsets, copies)
-    value, by_x, by_sigma = engine_for(x).event(x, layout, low, high, sigma, None, gradient=True)
+    value, by_x, by_sigma, _ = engine_for(x).event(x, layout, low, high, sigma, None, gradient=True)
     return value, by_x, low.new_zeros(0, dtype=torch.float64) if by_sigma is None else by_sigma
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from kofn.counts import _native, _random_effect
 from kofn.counts._all_counts import Derivatives, from_bag, sweep, to_bag
+from kofn.counts._large_logits import any_large
 from kofn.counts._layout import Layout
 from kofn.counts._probability import Interval, Undecided
 
@@ -86,10 +87,11 @@ class Engine(Protocol):
         weight: float | None,
         *,
         gradient: bool,
-    ) -> tuple[Tensor, Any, Any]:
+    ) -> tuple[Tensor, Any, Any, bool]:
         """log P(low <= S <= high) of each bag, or with a weight that times their sum; its gradients if wanted.
 
-        These are by the logits and, with standard deviations sigma of a random effect, by sigma.
+        These are by the logits and, with standard deviations sigma of a random effect, by sigma. Last, whether some
+        finite logits are so large that the answers are not to be trusted: see `_large_logits`.
         """
 
     def posteriors(self, x: Tensor, layout: Layout, low: Tensor, high: Tensor | None) -> Tensor:
@@ -121,7 +123,7 @@ class TorchEngine:
         weight: float | None,
         *,
         gradient: bool,
-    ) -> tuple[Tensor, Any, Any]:
+    ) -> tuple[Tensor, Any, Any, bool]:
         by_x = by_sigma = None
         if sigma is not None:
             value, by_x, by_sigma = _random_effect.event(cls._one_count, x.double(), layout, low, sigma)
@@ -133,7 +135,7 @@ class TorchEngine:
         if weight is not None:
             value = value.sum() * weight
             by_x, by_sigma = (None if part is None else part * weight for part in (by_x, by_sigma))
-        return value.to(x), None if by_x is None or not gradient else by_x.to(x), by_sigma
+        return value.to(x), None if by_x is None or not gradient else by_x.to(x), by_sigma, any_large(x)
 
     @classmethod
     def _one_count(cls, x: Tensor, layout: Layout, counts: Tensor) -> tuple[Tensor, Tensor]:

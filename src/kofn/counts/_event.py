@@ -52,21 +52,31 @@ def log_event(
     value: Tensor
     if torch.compiler.is_compiling():
         # Of a transform the operators know nothing; there the graph breaks, and the engine runs as it is.
-        ask = torch.compiler.disable(log_event) if transformed() else _compiled.log_event
-        value = ask(wide, layout, low, high, sigma=sigma)
-    elif sigma is not None and (any_large(wide) or transformed()):  # plain operations, which have all derivatives
-        value = _random_effect.log_prob(log_event, wide.double(), layout, low, sigma)
-    elif any_large(wide):
-        y, change, low, high = tame(wide.double(), layout, low, high)
-        value = Event.apply(y, None, low, high, _Ask(layout, wanted=y.requires_grad)) + change
+        ask_for = torch.compiler.disable(log_event) if transformed() else _compiled.log_event
+        value = ask_for(wide, layout, low, high, sigma=sigma)
     elif transformed():
-        value = Event.apply(wide, None, low, high, _Ask(layout))
+        if sigma is None:
+            value = Event.apply(wide, None, low, high, _Ask(layout))
+        else:  # plain operations, which have all derivatives
+            value = _random_effect.log_prob(log_event, wide.double(), layout, low, sigma)
     else:
         wanted = torch.is_grad_enabled() and (wide.requires_grad or (sigma is not None and sigma.requires_grad))
-        value = Event.apply(wide, sigma, low, high, _Ask(layout, weight, wanted))
-        return value if wide is x else value.to(x.dtype)
+        ask = _Ask(layout, weight, wanted)
+        value = _apply_event(wide, sigma, low, high, ask)
+        if not ask.large:
+            return value if wide is x else value.to(x.dtype)
+        value = _log_event_of_large(wide.double(), layout, low, high, sigma)
     value = value.to(x.dtype)
     return value if weight is None else value.sum() * weight
+
+
+def _log_event_of_large(x: Tensor, layout: Layout, low: Tensor, high: Tensor | None, sigma: Tensor | None) -> Tensor:
+    """`log_event` of finite logits that are too large for the engines, in float64."""
+    if sigma is not None:
+        return _random_effect.log_prob(log_event, x, layout, low, sigma)
+    y, change, low, high = tame(x, layout, low, high)
+    value: Tensor = Event.apply(y, None, low, high, _Ask(layout, None, y.requires_grad)) + change
+    return value
 
 
 def posteriors(x: Tensor, layout: Layout, low: Tensor, high: Tensor | None) -> Tensor:
@@ -113,6 +123,7 @@ class _Ask:
     weight: float | None = None
     wanted: bool = False  # whether the forward pass finds gradients along with the value
     found: Any = None
+    large: bool = False  # whether some finite logit proved too large for the engines
 
 
 class _BagFunction(torch.autograd.Function):
@@ -128,8 +139,6 @@ class _BagFunction(torch.autograd.Function):
         if transformed():
             *tensors, ask = args
             return super().apply(*tensors, replace(ask, layout=ask.layout.outside()))
-        # What `Function.apply` calls where no transform is active: its own care of them takes longer than the
-        # arithmetic of a small batch.
         return super(torch.autograd.Function, cls).apply(*args)
 
     @classmethod
@@ -173,7 +182,11 @@ class Event(_BagFunction):
 
     @staticmethod
     def forward(x: Tensor, sigma: Tensor | None, low: Tensor, high: Tensor | None, ask: _Ask) -> Tensor:
-        value, *ask.found = engine_for(x).event(x, ask.layout, low, high, sigma, ask.weight, gradient=ask.wanted)
+        engine = engine_for(x)
+        value, by_x, by_sigma, ask.large = engine.event(
+            x, ask.layout, low, high, sigma, ask.weight, gradient=ask.wanted
+        )
+        ask.found = by_x, by_sigma
         return value
 
     @staticmethod
@@ -191,7 +204,7 @@ class Event(_BagFunction):
         if torch.is_grad_enabled():
             return *_differentiable_backward(ctx, grad), None, None, None
         if ctx.found is None:
-            _, *ctx.found = engine_for(x).event(x, ask.layout, low, high, sigma, ask.weight, gradient=True)
+            ctx.found = engine_for(x).event(x, ask.layout, low, high, sigma, ask.weight, gradient=True)[1:3]
         # The gradient is handed over, not copied: a second pass through a graph that was retained asks again.
         (by_x, by_sigma), ctx.found = ctx.found, None
         # Of many gradients at once (is_grads_batched) one tensor stands for each, which has no memory of its own.
@@ -209,6 +222,11 @@ class Event(_BagFunction):
         x, _sigma, low, high = ctx.saved_tensors
         along: Tensor = ctx.ask.layout.add(EventGradient.apply(x, low, high, _Ask(ctx.ask.layout)) * tangent)
         return along
+
+
+# What `Function.apply` calls where no transform is active: its own care of them takes longer than the arithmetic of a
+# small batch.
+_apply_event: Any = super(torch.autograd.Function, Event).apply
 
 
 def _differentiable_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:

@@ -250,6 +250,8 @@ class Layout(ABC):
         What does not fit into int64 becomes its nearest number there: above every size, or below every count.
         """
         if isinstance(value, Tensor):
+            if value.dtype is torch.int64 and value.shape == self.shape and value.device == self.device and not columns:
+                return value
             tensor = value
         elif not isinstance(value, bool) and isinstance(value, Integral):  # numpy's integers too
             tensor = torch.tensor(min(max(int(value), -LARGEST), LARGEST), device=self.device)

@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from kofn.counts import _native_library
+from kofn.counts._large_logits import any_large
 
 DTYPES, available, takes = _native_library.DTYPES, _native_library.available, _native_library.takes
 
@@ -33,7 +34,7 @@ class NativeEngine:
         value, by_x = _native_library.interval(
             _computable(x), layout.offsets, _plain(low), _plain(high), weight, slope=gradient
         )
-        return value, by_x, None
+        return value, by_x, None, any_large(x)
 
     @staticmethod
     def posteriors(x, layout, low, high):
