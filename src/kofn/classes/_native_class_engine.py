@@ -38,7 +38,7 @@ def _computable(logits: Tensor) -> Tensor:
 class _LogProb(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, offsets: Tensor | None, counts: Tensor) -> Tensor:
-        value, ctx.slope, _ = _native_library.class_counts(logits, offsets, counts, slope=ctx.needs_input_grad[0])
+        value, ctx.slope, _ = _native_library.class_counts(logits, offsets, counts, gradient=ctx.needs_input_grad[0])
         ctx.save_for_backward(logits, counts)
         ctx.offsets = offsets
         return value

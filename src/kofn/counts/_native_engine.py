@@ -33,20 +33,19 @@ def log_interval(
 
 def shift_mode(logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor) -> Tensor:
     """The likeliest shift of each bag with so many positives, in units of sigma, about: float64, without a gradient."""
-    return _native_library.shift_mode(_computable(logits.detach()), offsets, _plain(counts), _plain(sigma.detach()))
+    return _torch_engine.shift_mode(logits.detach(), offsets, counts, sigma.detach())
 
 
 def log_shift(y: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, centre: Tensor) -> Tensor:
     """What a bag effect of standard deviation sigma adds to log P(S = count) of y = x + sigma centre: float64."""
-    value: Tensor = _LogShift.apply(_computable(y), sigma, layout, _plain(counts), centre)
-    return value
+    return _torch_engine.log_shift(y, layout, counts, sigma, centre)
 
 
 def log_shift_slopes(
     y: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor, centre: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`log_shift` and its gradients by the logits y and by sigma, without a graph."""
-    return _native_library.log_shift(_computable(y), offsets, _plain(counts), _plain(sigma), _plain(centre), slope=True)
+    return _torch_engine.log_shift_slopes(y, offsets, counts, sigma, centre)
 
 
 def log_probs(logits: Tensor, offsets: Tensor | None) -> Tensor:
@@ -128,30 +127,6 @@ def _spread(per_bag: Tensor, offsets: Tensor) -> Tensor:
 # What `Function.apply` calls where no transform of torch.func is active, as none is here: its care of them takes longer
 # than the arithmetic of a small batch.
 _apply_log_interval: Any = super(torch.autograd.Function, _LogInterval).apply
-
-
-class _LogShift(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, y: Tensor, sigma: Tensor, layout: Layout, counts: Tensor, centre: Tensor) -> Tensor:
-        value, *ctx.slopes = _native_library.log_shift(
-            y, layout.offsets, counts, _plain(sigma), _plain(centre), slope=any(ctx.needs_input_grad)
-        )
-        ctx.save_for_backward(y, sigma)
-        ctx.event = layout, counts, centre
-        return value
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        y, sigma = ctx.saved_tensors
-        layout, counts, centre = ctx.event
-        by_logits, by_sigma = ctx.slopes
-        if torch.is_grad_enabled():
-            y, sigma = y.view_as(y), sigma.view_as(sigma)  # y is made of sigma, which is another argument here
-            value = _torch_engine.log_shift(y, layout, counts, sigma, centre)
-            wanted = [part for part in (y, sigma) if part.requires_grad]
-            found = iter(torch.autograd.grad(value, wanted, grad, create_graph=True))
-            return *(next(found) if part.requires_grad else None for part in (y, sigma)), None, None, None
-        return (layout.spread(grad) * by_logits).to(y.dtype), grad * by_sigma, None, None, None
 
 
 class _LogProbs(torch.autograd.Function):

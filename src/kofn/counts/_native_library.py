@@ -21,7 +21,7 @@ from torch import Tensor
 DTYPES = {torch.float32: 0, torch.float64: 1}
 _NUMBER = {dtype: torch.zeros((), dtype=dtype) for dtype in DTYPES}  # one number
 _POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
-_INTERFACE = 7  # KOFN_INTERFACE in kofn.h
+_INTERFACE = 8  # KOFN_INTERFACE in kofn.h
 _BAGS: list[Any] = [_INT, _POINTER, _POINTER, _INT64, _INT64]  # dtype, logits, offsets or NULL, n, b
 _OPTIONS: list[Any] = [_INT, _INT]  # level, threads
 _GATHER: Any = ctypes.CFUNCTYPE(_INT, _POINTER, _INT64, _POINTER)  # kofn_gather
@@ -37,15 +37,13 @@ def _load() -> Any:
         raise ImportError(
             f"{path} was built for another version of kofn; build it again: pip install -e . (or make test)"
         )
-    library.kofn_interval.argtypes = [*_BAGS, *[_POINTER] * 5, *_OPTIONS]
-    library.kofn_shared_interval.argtypes = [*_BAGS, *[_POINTER] * 5, _INT64, _GATHER, *_OPTIONS]
-    library.kofn_log_likelihood.argtypes = [*_BAGS, *[_POINTER] * 2, ctypes.c_double, *[_POINTER] * 2, *_OPTIONS]
-    library.kofn_class_counts.argtypes = [*_BAGS, _INT64, *[_POINTER] * 4, *_OPTIONS]
+    library.kofn_event.argtypes = [_INT, *[_POINTER] * 3, _INT64, _INT64, *[_POINTER] * 3, ctypes.c_double]
+    library.kofn_event.argtypes += [*[_POINTER] * 5, *_OPTIONS]
+    library.kofn_shared_event.argtypes = [*_BAGS, *[_POINTER] * 5, _INT64, _GATHER, *_OPTIONS]
     library.kofn_scale.argtypes = [*_BAGS, *[_POINTER] * 2]
-    library.kofn_shift.argtypes = [*_BAGS, *[_POINTER] * 6, *_OPTIONS]
-    library.kofn_shift_mode.argtypes = [*_BAGS, *[_POINTER] * 3, *_OPTIONS]
-    library.kofn_law.argtypes = [*_BAGS, *[_POINTER] * 2, *_OPTIONS]
-    library.kofn_law_gradient.argtypes = [*_BAGS, *[_POINTER] * 3, *_OPTIONS]
+    library.kofn_all_counts.argtypes = [*_BAGS, *[_POINTER] * 2, *_OPTIONS]
+    library.kofn_all_counts_gradient.argtypes = [*_BAGS, *[_POINTER] * 3, *_OPTIONS]
+    library.kofn_class_counts.argtypes = [*_BAGS, _INT64, *[_POINTER] * 4, *_OPTIONS]
     return library
 
 
@@ -94,55 +92,58 @@ def takes(logits: Tensor) -> bool:
         return False
 
 
-def interval(
+def event(
     logits: Tensor,
+    copies: Tensor | None,
     offsets: Tensor | None,
     low: Tensor,
     high: Tensor | None,
+    sigma: Tensor | None = None,
     weight: float | None = None,
     *,
-    slope: bool,
-) -> tuple[Tensor, Any]:
-    """log P(low <= S <= high) of each bag, or with a weight that times their sum; if wanted, its gradient.
+    gradient: bool = False,
+    by_sigma: bool = False,
+    posterior: bool = False,
+) -> tuple[Tensor, Any, Any, Any]:
+    """log P(low <= S <= high) of each bag, or with a weight that times their sum; what is wanted of the rest, or None.
 
-    Both in the logits' dtype, float32 or float64. Logits are (..., n), or (m,) with offsets (b + 1,). All tensors are
-    contiguous.
+    That is the gradient by the logits, that by sigma, and P(y_i = 1 | low <= S <= high). Value and gradient are in the
+    dtype of the logits, float32 or float64, the others in float64.
+
+    Logits are (..., n), or (m,) with offsets (b + 1,); copies int64 of the logits' shape, how many alike people each
+    row stands for; low and high int64, one for each bag, high None for one count; sigma float64, the standard deviation
+    of each bag's random effect, for one count. All tensors are contiguous.
     """
-    by_logits = torch.empty_like(logits) if slope else None
-    if weight is None:
-        value = torch.empty_like(low, dtype=logits.dtype)
-        _run(_library.kofn_interval, logits, offsets, low.numel(), low, high, value, by_logits, None)
-        return value, by_logits
-    total = torch.empty_like(_NUMBER[logits.dtype])
+    value = torch.empty_like(low, dtype=logits.dtype) if weight is None else torch.empty_like(_NUMBER[logits.dtype])
+    by_logits = torch.empty_like(logits) if gradient else None
+    of_sigma = torch.empty_like(low, dtype=torch.float64) if by_sigma else None
+    given = torch.empty_like(logits, dtype=torch.float64) if posterior else None
     # Spelt out rather than through `_run`: on small batches every microsecond of Python shows.
-    code = _library.kofn_log_likelihood(
+    code = _library.kofn_event(
         DTYPES[logits.dtype],
         logits.data_ptr(),
+        None if copies is None else copies.data_ptr(),
         None if offsets is None else offsets.data_ptr(),
         logits.shape[-1],
         low.numel(),
         low.data_ptr(),
         None if high is None else high.data_ptr(),
-        weight,
-        total.data_ptr(),
+        None if sigma is None else sigma.data_ptr(),
+        1.0 if weight is None else weight,
+        None if weight is None else value.data_ptr(),
+        value.data_ptr() if weight is None else None,
         None if by_logits is None else by_logits.data_ptr(),
+        None if of_sigma is None else of_sigma.data_ptr(),
+        None if given is None else given.data_ptr(),
         level,
         torch.get_num_threads(),
     )
     if code:
         _fail(code)
-    return total, by_logits
+    return value, by_logits, of_sigma, given
 
 
-def posteriors(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:
-    """P(y_i = 1 | low <= S <= high), float64, of the logits' shape."""
-    value = torch.empty(low.shape, dtype=logits.dtype)
-    out = torch.empty(logits.shape, dtype=torch.float64)
-    _run(_library.kofn_interval, logits, offsets, low.numel(), low, high, value, None, out)
-    return out
-
-
-def shared_interval(
+def shared_event(
     logits: Tensor,
     offsets: Tensor | None,
     low: Tensor,
@@ -150,9 +151,9 @@ def shared_interval(
     processes: int,
     gather: Callable[[bytes], list[bytes]],
     *,
-    slope: bool,
+    gradient: bool,
 ) -> tuple[Tensor, Any]:
-    """`interval` of bags that lie on several processes; `gather` gives what each of them gave it, in their order."""
+    """Value and gradient of bags that lie on several processes; `gather` gives what each gave it, in their order."""
     failures: list[BaseException] = []
 
     def call(mine: int, number: int, everywhere: int) -> int:
@@ -163,47 +164,29 @@ def shared_interval(
         return len(failures)
 
     value = torch.empty_like(low, dtype=logits.dtype)
-    by_logits = torch.empty_like(logits) if slope else None
+    by_logits = torch.empty_like(logits) if gradient else None
     answers = (value, by_logits, None)
     try:
-        _run(_library.kofn_shared_interval, logits, offsets, low.numel(), low, high, *answers, processes, _GATHER(call))
+        _run(_library.kofn_shared_event, logits, offsets, low.numel(), low, high, *answers, processes, _GATHER(call))
     except RuntimeError as error:
         raise (failures or [error])[0] from None
     return value, by_logits
 
 
-def scale(slope: Tensor, offsets: Tensor, by: Tensor) -> Tensor:
-    """slope (m,) times the number of its bag, by (b,), which is of the same dtype."""
-    out = torch.empty_like(slope)
+def scale(gradient: Tensor, offsets: Tensor, by: Tensor) -> Tensor:
+    """gradient (m,) times the number of its bag, by (b,), which is of the same dtype."""
+    out = torch.empty_like(gradient)
     bags = len(offsets) - 1
     code = _library.kofn_scale(
-        DTYPES[slope.dtype], slope.data_ptr(), offsets.data_ptr(), 0, bags, by.data_ptr(), out.data_ptr()
+        DTYPES[gradient.dtype], gradient.data_ptr(), offsets.data_ptr(), 0, bags, by.data_ptr(), out.data_ptr()
     )
     if code:
         _fail(code)
     return out
 
 
-def shift_mode(logits: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor) -> Tensor:
-    """Where the integrand of a bag effect is largest, in units of sigma, for one count of each bag (`_bag_effect`)."""
-    centre = torch.empty(counts.shape, dtype=torch.float64)
-    _run(_library.kofn_shift_mode, logits, offsets, counts.numel(), counts, sigma, centre)
-    return centre
-
-
-def log_shift(
-    y: Tensor, offsets: Tensor | None, counts: Tensor, sigma: Tensor, centre: Tensor, *, slope: bool
-) -> tuple[Tensor, Any, Any]:
-    """What a bag effect adds to log P(S = count) of each bag, and if wanted its gradients by y and sigma: float64."""
-    value = torch.empty(counts.shape, dtype=torch.float64)
-    by_y = torch.empty(y.shape, dtype=torch.float64) if slope else None
-    by_sigma = torch.empty_like(value) if slope else None
-    _run(_library.kofn_shift, y, offsets, counts.numel(), counts, sigma, centre, value, by_y, by_sigma)
-    return value, by_y, by_sigma
-
-
-def log_probs(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[Tensor, Any]:
-    """log P(S = 0..n) of each bag, float64, and if wanted the tilts that `log_probs_gradient` asks for, both alike."""
+def all_counts(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[Tensor, Any]:
+    """log P(S = 0..n) of each bag, float64, and if wanted the tilts that `all_counts_gradient` asks for, both alike."""
     if offsets is None:
         bags = logits.shape[:-1].numel()
         value = torch.empty(*logits.shape[:-1], logits.shape[-1] + 1, dtype=torch.float64)
@@ -211,27 +194,57 @@ def log_probs(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[T
         bags = len(offsets) - 1
         value = torch.empty(len(logits) + bags, dtype=torch.float64)
     used = torch.empty_like(value) if tilts else None
-    _run(_library.kofn_law, logits, offsets, bags, value, used)
+    _run(_library.kofn_all_counts, logits, offsets, bags, value, used)
     return value, used
 
 
-def log_probs_gradient(logits: Tensor, offsets: Tensor | None, tilts: Tensor, weights: Tensor) -> Tensor:
+def all_counts_gradient(logits: Tensor, offsets: Tensor | None, tilts: Tensor, weights: Tensor) -> Tensor:
     """The gradient of sum_s weights_s log P(S = s) by the logits, float64."""
     out = torch.empty(logits.shape, dtype=torch.float64)
     bags = logits.shape[:-1].numel() if offsets is None else len(offsets) - 1
-    _run(_library.kofn_law_gradient, logits, offsets, bags, tilts, weights, out)
+    _run(_library.kofn_all_counts_gradient, logits, offsets, bags, tilts, weights, out)
     return out
 
 
+# What the engine asks for under earlier names: to go with it.
+
+
+def interval(
+    logits: Tensor,
+    offsets: Tensor | None,
+    low: Tensor,
+    high: Tensor | None,
+    weight: float | None = None,
+    *,
+    slope: bool,
+) -> tuple[Tensor, Any]:
+    """The value and, if wanted, the gradient of `event`."""
+    return event(logits, None, offsets, low, high, None, weight, gradient=slope)[:2]
+
+
+def posteriors(logits: Tensor, offsets: Tensor | None, low: Tensor, high: Tensor | None) -> Tensor:
+    """The posteriors of `event`."""
+    given: Tensor = event(logits, None, offsets, low, high, posterior=True)[3]
+    return given
+
+
+def shared_interval(*arguments: Any, slope: bool) -> tuple[Tensor, Any]:
+    """`shared_event`."""
+    return shared_event(*arguments, gradient=slope)
+
+
+log_probs, log_probs_gradient = all_counts, all_counts_gradient
+
+
 def class_counts(
-    logits: Tensor, offsets: Tensor | None, counts: Tensor, *, slope: bool = False, posterior: bool = False
+    logits: Tensor, offsets: Tensor | None, counts: Tensor, *, gradient: bool = False, posterior: bool = False
 ) -> tuple[Tensor, Any, Any]:
     """log P(K = k) of class counts (b, C), or (..., C), and if wanted its gradient and the posteriors, in float64.
 
     Logits are (..., n, C), or (m, C) with offsets. All tensors are contiguous.
     """
     value = torch.empty(counts.shape[:-1], dtype=logits.dtype)
-    by_logits = torch.empty_like(logits) if slope else None
+    by_logits = torch.empty_like(logits) if gradient else None
     given = torch.empty(logits.shape, dtype=torch.float64) if posterior else None
     code = _library.kofn_class_counts(
         DTYPES[logits.dtype],
