@@ -136,8 +136,10 @@ struct Kernels {
     void (*square)(double* a, double* b, int64_t n, const double* table);
 
     // kernel_random_effect.h
-    void (*effect_logs)(const double* p, const double* q, const double* c, int64_t n, const double* up, const double* down,
-                        int64_t shifts, int64_t stretch, double* out);
+    void (*effect_nodes)(const double* zeta, double sigma, int64_t nodes, double* a, double* b, double* up, double* down);
+    void (*effect_terms)(const double* p, const double* q, const double* c, int64_t n, const double* zeta, double slope,
+                         const double* up, const double* down, int64_t nodes, int64_t stretch, double* out);
+    double (*effect_weights)(double* terms, const double* weights, int64_t nodes);
     double (*effect_means)(const double* p, const double* q, const double* c, int64_t n, const double* a, const double* b,
                            const double* w, const double* v, int64_t shifts, double* out);
 

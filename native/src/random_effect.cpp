@@ -21,7 +21,7 @@ constexpr double far = 300.0;  // of a shift this large e^-|v| and p may both be
 constexpr double log_sqrt_2pi = 0.91893853320467274178;
 
 constexpr double precise = 27.0;         // e^-precise of the integral: about what equal steps leave out of it, and add to it
-constexpr double most_steps = 24.0;      // to either side: beyond, panels take fewer nodes
+constexpr double most_steps = 64.0;      // to either side: beyond, panels take fewer nodes
 constexpr double from_real = 2.0;        // how far into the complex plane of u bounds are looked at
 
 constexpr double drop = 37.0;                  // panels: the integrand is summed where it is above e^-drop of its largest value
@@ -107,30 +107,31 @@ double RandomEffect::end(const Bag& bag, double side) {
 
 // Equal steps h from -r to r, if they are not too many.
 //
-// |d log V / du| <= 1 for V(u) = var(S | u), so V >= V(0) e^{-|v|} and g falls by r^2/2 + V(0) (e^{-sigma r} - 1 + sigma r) or
-// more over a distance r. What the sum over steps is wrong by is the integrand's Fourier transform at 2 pi / h, which is as
+// |d log V / du| <= 1 for V(u) = var(S | u), so V >= V(0) e^{-|v|} and over a distance r, with w = sigma r, g falls by r^2/2 + V(0)
+// (e^{-w} - 1 + w) or more, where e^{-w} - 1 + w >= w^2 / (2 + w). What the sum over steps is wrong by is the integrand's Fourier transform at 2 pi / h, which is as
 // small as e^{-2 pi a / h} times its integral along Im zeta = a. There e^{-zeta^2/2} has grown by e^{a^2/2}, and a factor 1 / (q
 // + p e^v) by 1 / sqrt(1 - 4 p q sin^2(sigma a / 2)) <= e^{1.25 p q (sigma a)^2 / 2} for sigma a <= 2: all of it by e^{k a^2 / 2},
 // k = 1 + 1.25 sigma^2 V. The best a is 2 pi / (h k), or the largest.
 bool RandomEffect::choose_steps(const Bag& bag, double variance) {
-    double r = std::sqrt(2 * precise);
-    for (int step = 0; step < 3; ++step) {  // the fall is convex in r: Newton's steps stay outside
-        const double shrunk = std::exp(-sigma_ * r);
-        const double fall = r * r / 2 + variance * (shrunk - 1 + sigma_ * r);
-        r -= (fall - precise) / (r + variance * sigma_ * (1 - shrunk));
-    }
+    double r = std::sqrt(2 * precise);  // that distance is a fixed point, approached from above
+    for (int step = 0; step < 2; ++step) r = std::sqrt(precise / (0.5 + sigma_ * sigma_ * variance / (2 + sigma_ * r)));
     const double largest = std::min(static_cast<double>(bag.people) / 4, variance * std::exp(sigma_ * r / 2));
-    const double k = 1 + 1.25 * sigma_ * sigma_ * largest, a = std::min(from_real / sigma_, std::sqrt(2 * precise / k));
-    const double steps = std::ceil(r * (precise + k * a * a / 2) / (2 * 3.14159265358979323846 * a));
-    if (!(steps <= most_steps)) return false;
+    const double growth = 1 + 1.25 * sigma_ * sigma_ * largest;
+    const double a = std::min(from_real / sigma_, std::sqrt(2 * precise / growth));
+    const double wanted = 1.0 + r * (precise + growth * a * a / 2) / (2 * 3.14159265358979323846 * a);
+    if (!(wanted < most_steps)) return false;
+    const auto steps = static_cast<int>(wanted);
     const double h = r / steps;
-    for (double side = -steps; side <= steps; ++side) add_node(h * side, h);
+    nodes_.resize(static_cast<std::size_t>(2 * steps + 1));
+    weights_.assign(nodes_.size(), h);
+    for (int k = 0; k <= 2 * steps; ++k) nodes_[static_cast<std::size_t>(k)] = h * (k - steps);
     return true;
 }
 
 // As wide as `from_pole` near a singularity, and `away` times the distance far from all of them; not wider than `deviations` of
 // the normal density, nor of one with the curvature var(S | u).
 void RandomEffect::choose_panels(const Bag& bag) {
+    nodes_.clear(), weights_.clear();
     double left = end(bag, -1.0);
     const double high = end(bag, 1.0);
     while (left < high) {
@@ -151,50 +152,27 @@ void RandomEffect::choose_panels(const Bag& bag) {
 bool RandomEffect::is_near(double zeta) const { return sigma_ * std::abs(zeta) <= far; }
 
 double RandomEffect::integrate(const Bag& bag, double variance) {
-    nodes_.clear(), weights_.clear();
     likely_ = 0.0;
     for (int64_t i = 0; i < bag.size; ++i) likely_ += bag.z[i] > 0.0 ? (bag.copies ? bag.copies[i] : 1.0) : 0.0;
     if (!choose_steps(bag, variance)) choose_panels(bag);
     while (nodes_.size() % block != 0) add_node(nodes_.back(), 0.0);
-    find_terms(bag);
-    const auto nodes = static_cast<int64_t>(nodes_.size());
-    double top = -std::numeric_limits<double>::infinity(), total = 0.0;
-    for (int64_t k = 0; k < nodes; ++k) top = std::max(top, terms_[k]);
-    for (int64_t k = 0; k < nodes; ++k) terms_[k] -= top;
-    kernels_.exp(terms_, nodes);
-    for (int64_t k = 0; k < nodes; ++k) total += terms_[k] *= weights_[k];
-    for (int64_t k = 0; k < nodes; ++k) terms_[k] /= total;
-    return top + std::log(total) - centre_ * centre_ / 2 - log_sqrt_2pi;
-}
-
-// g at each node.
-void RandomEffect::find_terms(const Bag& bag) {
     const auto nodes = static_cast<int64_t>(nodes_.size());
     a_ = room_.reserve(6 * nodes);
     b_ = a_ + nodes, up_ = b_ + nodes, down_ = up_ + nodes, terms_ = down_ + nodes, leaning_ = terms_ + nodes;
-    for (int64_t k = 0; k < nodes; ++k) {
-        a_[k] = std::min(0.0, -sigma_ * nodes_[k]);
-        b_[k] = std::min(0.0, sigma_ * nodes_[k]);
-    }
-    kernels_.exp(a_, nodes);
-    kernels_.exp(b_, nodes);
+    kernels_.effect_nodes(nodes_.data(), sigma_, nodes, a_, b_, up_, down_);
     const double slope = sigma_ * (count_ - likely_) - centre_;
-    for (int64_t k = 0; k < nodes; k += block) {
+    for (int64_t first = 0, stop; first < nodes; first = stop) {
+        // Near nodes are done together: with factors between 1/2 and 1 + e^reach, a product of a stretch is at most 1e260.
         double reach = 0.0;
-        for (int64_t l = k; l < k + block; ++l) {
-            reach = std::max(reach, sigma_ * std::abs(nodes_[l]));
-            up_[l] = bag.copies ? std::expm1(sigma_ * nodes_[l]) : b_[l] / a_[l] - 1.0;
-            down_[l] = bag.copies ? std::expm1(-sigma_ * nodes_[l]) : a_[l] / b_[l] - 1.0;
-        }
-        if (is_near(reach / sigma_)) {
-            // A factor is between 1/2 and 1 + e^reach, and a product of half a stretch between 1e-270 and 1e270.
-            const auto stretch = static_cast<int64_t>(1200.0 / (reach + 0.7));
-            kernels_.effect_logs(bag.p, bag.q, bag.copies, bag.size, up_ + k, down_ + k, block, stretch, terms_ + k);
-            for (int64_t l = k; l < k + block; ++l) terms_[l] = nodes_[l] * slope - nodes_[l] * nodes_[l] / 2 - terms_[l];
-        } else {
-            for (int64_t l = k; l < k + block; ++l) terms_[l] = at(bag, nodes_[l]).g;
-        }
+        for (stop = first; stop < nodes && is_near(nodes_[stop]); ++stop) reach = std::max(reach, sigma_ * std::abs(nodes_[stop]));
+        stop -= stop % block;
+        const auto stretch = static_cast<int64_t>(600.0 / (reach + 0.7));
+        kernels_.effect_terms(bag.p, bag.q, bag.copies, bag.size, nodes_.data() + first, slope, up_ + first, down_ + first,
+                              stop - first, stretch, terms_ + first);
+        if (stop == first)
+            for (stop = first + block; first < stop; ++first) terms_[first] = at(bag, nodes_[first]).g;
     }
+    return kernels_.effect_weights(terms_, weights_.data(), nodes) - centre_ * centre_ / 2 - log_sqrt_2pi;
 }
 
 // d/dx_i is P(y_i = 1 | S = s) - E[sigmoid(x_i + u) | S = s], d/d sigma is E[z (s - E[S | u]) | S = s], z = centre + zeta: means

@@ -36,7 +36,6 @@ private:
     void choose_panels(const Bag& bag);
     void add_node(double zeta, double weight) { nodes_.push_back(zeta), weights_.push_back(weight); }
     bool is_near(double zeta) const;
-    void find_terms(const Bag& bag);
 
     const Kernels& kernels_;
     double count_ = 0, sigma_ = 0, centre_ = 0, likely_ = 0;  // likely: how many logits are positive
