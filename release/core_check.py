@@ -75,9 +75,7 @@ def one_count(library: ctypes.CDLL, level: int, logits: list[float], count: int)
     n, value, posterior = len(logits), doubles([0.0]), doubles([0.0] * len(logits))
     size, one, low = ctypes.c_int64(n), ctypes.c_int64(1), (ctypes.c_int64 * 1)(count)
     bag, weight = (1, doubles(logits), None, None, size, one), ctypes.c_double(1.0)
-    require_ok(
-        library.kofn_event(*bag, low, None, None, weight, None, value, None, None, posterior, level, 1)
-    )
+    require_ok(library.kofn_event(*bag, low, None, None, weight, None, value, None, None, posterior, level, 1))
     return value[0], list(posterior)
 
 
