@@ -66,7 +66,7 @@ def law(library: ctypes.CDLL, level: int, logits: list[float]) -> list[float]:
     """log P(S = 0), ..., log P(S = n)."""
     n, value = len(logits), doubles([0.0] * (len(logits) + 1))
     size, one = ctypes.c_int64(n), ctypes.c_int64(1)
-    require_ok(library.kofn_law(1, doubles(logits), None, size, one, value, None, level, 1))
+    require_ok(library.kofn_all_counts(1, doubles(logits), None, size, one, value, None, level, 1))
     return list(value)
 
 
@@ -74,8 +74,8 @@ def one_count(library: ctypes.CDLL, level: int, logits: list[float], count: int)
     """log P(S = count), and P(y_i = 1 | S = count)."""
     n, value, posterior = len(logits), doubles([0.0]), doubles([0.0] * len(logits))
     size, one, low = ctypes.c_int64(n), ctypes.c_int64(1), (ctypes.c_int64 * 1)(count)
-    bag = (1, doubles(logits), None, size, one)
-    require_ok(library.kofn_interval(*bag, low, None, value, None, posterior, level, 1))
+    bag, weight = (1, doubles(logits), None, None, size, one), ctypes.c_double(1.0)
+    require_ok(library.kofn_event(*bag, low, None, None, weight, None, value, None, None, posterior, level, 1))
     return value[0], list(posterior)
 
 

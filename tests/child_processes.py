@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import kofn
-from kofn.counts import _native_library
+from kofn.counts import _native
 
 PRELUDE = """
 import sys
@@ -24,7 +24,7 @@ def environment() -> dict[str, str]:
     """What lets another process see the same kofn, tests and C++ core."""
     folders = [Path(kofn.__file__).parents[1], Path(__file__).parent, Path(__file__).parents[1]]
     found = {"PYTHONPATH": os.pathsep.join(map(str, folders)), "OMP_NUM_THREADS": "1"}
-    return found | ({"KOFN_LIBRARY": _native_library._library._name} if _native_library.available else {})
+    return found | ({"KOFN_LIBRARY": _native._library._name} if _native.available else {})
 
 
 def start(script: str, *arguments: Any, **variables: Any) -> subprocess.Popen[bytes]:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from kofn.counts import _native_library
+from kofn.counts import _native
 from release import core_check, emulation
 
-pytestmark = pytest.mark.skipif(not _native_library.available, reason="the C++ core is not built")
-LIBRARY = Path(_native_library._library._name) if _native_library.available else Path()
+pytestmark = pytest.mark.skipif(not _native.available, reason="the C++ core is not built")
+LIBRARY = Path(_native._library._name) if _native.available else Path()
 
 
 def test_every_instruction_set_of_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
-    levels = _native_library.levels()
+    levels = _native.levels()
     core_check.main(str(LIBRARY), ",".join(map(str, levels)))
     said = capsys.readouterr().out
     assert [level for level in (1, 2, 4) if f"level {level} off by" in said] == levels

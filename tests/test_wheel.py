@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import kofn
-from kofn.counts import _native_library
+from kofn.counts import _native
 from release.contents import CORE, require_contents, sizes
 from release.install import in_place
 
@@ -46,7 +46,7 @@ def test_the_wheel_has_the_library_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not _native_library.available, reason="the C++ core is not built")
+@pytest.mark.skipif(not _native.available, reason="the C++ core is not built")
 def test_the_wheel_with_the_core_works_where_there_is_no_compiler(tmp_path: Path) -> None:
     wheel = build_wheel(tmp_path / "dist", native=True)
     require_contents(tmp_path / "dist", files_of_library())

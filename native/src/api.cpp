@@ -5,17 +5,18 @@
 #include <cmath>
 #include <new>
 
+#include "all_counts.h"
 #include "class_counts.h"
-#include "interval.h"
+#include "event.h"
 #include "large_bag.h"
-#include "law.h"
 #include "levels.h"
 #include "parallel.h"
-#include "shift.h"
 
 namespace {
 
 using kofn::Input;
+
+constexpr int64_t most_people = int64_t{1} << 40;  // in a bag: as many as float64 counts exactly times a frequency
 
 bool sound(const Input& input, int dtype) {
     if ((dtype != KOFN_FLOAT32 && dtype != KOFN_FLOAT64) || input.b < 0) return false;
@@ -26,14 +27,20 @@ bool sound(const Input& input, int dtype) {
         for (int64_t j = 0; j < input.b; ++j)
             if (input.size(j) < 0) return false;
     }
-    return input.logits || input.start(input.b) == 0;
+    const int64_t rows = input.start(input.b);
+    for (int64_t j = 0, people = 0, i = 0; input.copies && j < input.b; ++j, people = 0)
+        for (; i < input.start(j + 1); ++i) {
+            if (input.copies[i] < 0 || input.copies[i] > most_people - people) return false;
+            people += input.copies[i];
+        }
+    return input.logits || rows == 0;
 }
 
 // Rough, in nanoseconds: only to tell calls that are worth a thread from those that are not.
-double interval_work(const Input& input) { return 15.0 * static_cast<double>(input.start(input.b)); }
+double event_work(const Input& input) { return 15.0 * static_cast<double>(input.start(input.b)); }
 
 template <class Cost>
-double law_work(const Input& input, Cost cost) {
+double all_counts_work(const Input& input, Cost cost) {
     double total = 0.0;
     for (int64_t j = 0; j < input.b; ++j) total += cost(static_cast<double>(input.size(j)));
     return total;
@@ -62,16 +69,6 @@ void scale_bags(const Input& bags, const void* scale, void* out) {
         for (int64_t i = bags.start(j); i < bags.start(j + 1); ++i) to[i] = from[i] * by[j];
 }
 
-template <class Number>
-void weigh(const Input& bags, double weight, const void* value, void* total, void* slope) {
-    double sum = 0.0;
-    for (int64_t j = 0; j < bags.b; ++j) sum += static_cast<double>(static_cast<const Number*>(value)[j]);
-    *static_cast<Number*>(total) = static_cast<Number>(weight * sum);
-    auto* out = static_cast<Number*>(slope);
-    const auto by = static_cast<Number>(weight);
-    for (int64_t i = 0, m = slope ? bags.start(bags.b) : 0; i < m; ++i) out[i] *= by;
-}
-
 // Calls work(kernels) with those of this level.
 template <class Work>
 int with_kernels(int level, Work work) noexcept {
@@ -96,52 +93,46 @@ int solve(const Call& call, double nanoseconds, int level, int threads) noexcept
 
 }  // namespace
 
-int kofn_interval(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* low,
-                  const int64_t* high, void* value, void* slope, double* posterior, int level, int threads) {
-    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
-    if (!sound(input, dtype) || (b > 0 && (!low || !value)) || threads < 1) return KOFN_BAD_ARGUMENT;
-    const kofn::IntervalCall call{input, low, high, value, {slope, posterior}};
+int kofn_event(int dtype, const void* logits, const int64_t* copies, const int64_t* offsets, int64_t n, int64_t b,
+               const int64_t* low, const int64_t* high, const double* sigma, double weight, void* total, void* value,
+               void* gradient, double* by_sigma, double* posterior, int level, int threads) {
+    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b, copies};
+    if (!sound(input, dtype) || (b > 0 && (!low || !(value || total))) || threads < 1) return KOFN_BAD_ARGUMENT;
+    if (by_sigma && !sigma) return KOFN_BAD_ARGUMENT;
+    for (int64_t j = 0; sigma && j < b; ++j)
+        if (!(sigma[j] >= 0.0 && sigma[j] <= 1e300) || (high && high[j] != low[j])) return KOFN_BAD_ARGUMENT;
     return with_kernels(level, [&](const kofn::Kernels& kernels) {
-        kofn::for_all_bags<kofn::IntervalSolver>(kernels, call, interval_work(input), threads, kofn::largest_in_run);
+        kofn::Buffer sums;
+        const kofn::EventCall call{input, low, high, sigma, total ? weight : 1.0, value, total ? sums.reserve(b) : nullptr,
+                                   gradient, by_sigma, posterior};
+        const int64_t largest = copies || sigma ? INT64_MAX : kofn::largest_in_run;
+        kofn::for_all_bags<kofn::EventSolver>(kernels, call, (sigma ? 5.0 : 1.0) * event_work(input), threads, largest);
         for (int64_t j = 0; j < b; ++j)
-            if (input.size(j) > kofn::largest_in_run) kofn::LargeBag(kernels, call, j, threads).solve();
+            if (input.size(j) > largest) kofn::LargeBag(kernels, call, j, threads).solve();
+        if (!total) return;
+        double sum = 0.0;
+        for (int64_t j = 0; j < b; ++j) sum += call.sums[j];
+        if (input.wide)
+            *static_cast<double*>(total) = weight * sum;
+        else
+            *static_cast<float*>(total) = static_cast<float>(weight * sum);
     });
 }
 
-int kofn_shared_interval(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* low,
-                         const int64_t* high, void* value, void* slope, double* posterior, int64_t processes,
-                         kofn_gather gather, int level, int threads) {
+int kofn_shared_event(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* low,
+                      const int64_t* high, void* value, void* gradient, double* posterior, int64_t processes,
+                      kofn_gather gather, int level, int threads) {
     const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
     if (!sound(input, dtype) || (b > 0 && (!low || !value)) || threads < 1) return KOFN_BAD_ARGUMENT;
     if (processes < 1 || !gather) return KOFN_BAD_ARGUMENT;
-    const kofn::IntervalCall call{input, low, high, value, {slope, posterior}};
+    const kofn::EventCall call{input, low, high, nullptr, 1.0, value, nullptr, gradient, nullptr, posterior};
     return with_kernels(level, [&](const kofn::Kernels& kernels) {
         for (int64_t j = 0; j < b; ++j) kofn::LargeBag(kernels, call, j, threads, {processes, gather}).solve();
     });
 }
 
-int kofn_log_likelihood(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* low,
-                        const int64_t* high, double weight, void* total, void* slope, int level, int threads) {
-    if (!total) return KOFN_BAD_ARGUMENT;
-    kofn::Buffer values;  // the log-probabilities that are summed, of either dtype
-    try {
-        values.reserve(b);
-    } catch (const std::bad_alloc&) {
-        return KOFN_NO_MEMORY;
-    }
-    const int code =
-        kofn_interval(dtype, logits, offsets, n, b, low, high, values.data(), slope, nullptr, level, threads);
-    if (code != KOFN_OK) return code;
-    const Input bags{dtype == KOFN_FLOAT64, logits, offsets, n, b};
-    if (bags.wide)
-        weigh<double>(bags, weight, values.data(), total, slope);
-    else
-        weigh<float>(bags, weight, values.data(), total, slope);
-    return KOFN_OK;
-}
-
-int kofn_scale(int dtype, const void* slope, const int64_t* offsets, int64_t n, int64_t b, const void* scale, void* out) {
-    const Input bags{dtype == KOFN_FLOAT64, slope, offsets, n, b};
+int kofn_scale(int dtype, const void* gradient, const int64_t* offsets, int64_t n, int64_t b, const void* scale, void* out) {
+    const Input bags{dtype == KOFN_FLOAT64, gradient, offsets, n, b};
     if (!sound(bags, dtype) || (bags.start(b) > 0 && (!scale || !out))) return KOFN_BAD_ARGUMENT;
     if (bags.wide)
         scale_bags<double>(bags, scale, out);
@@ -150,48 +141,30 @@ int kofn_scale(int dtype, const void* slope, const int64_t* offsets, int64_t n, 
     return KOFN_OK;
 }
 
-int kofn_law(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, double* value, double* tilts,
+int kofn_all_counts(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, double* value, double* tilts,
              int level, int threads) {
     const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
     if (!sound(input, dtype) || (b > 0 && !value) || threads < 1) return KOFN_BAD_ARGUMENT;
-    const kofn::LawCall call{input, value, tilts};
-    const double work = law_work(input, [](double size) { return 10.0 * size * std::log2(size + 1.0); });
-    return solve<kofn::LawSolver>(call, work, level, threads);
+    const kofn::AllCountsCall call{input, value, tilts};
+    const double work = all_counts_work(input, [](double size) { return 10.0 * size * std::log2(size + 1.0); });
+    return solve<kofn::AllCountsSolver>(call, work, level, threads);
 }
 
-int kofn_law_gradient(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const double* tilts,
+int kofn_all_counts_gradient(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const double* tilts,
                       const double* weights, double* gradient, int level, int threads) {
     const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
     if (!sound(input, dtype) || (b > 0 && (!tilts || !weights)) || threads < 1) return KOFN_BAD_ARGUMENT;
     if (!gradient && input.start(b) > 0) return KOFN_BAD_ARGUMENT;
-    const kofn::LawGradientCall call{input, tilts, weights, gradient};
-    const double work = law_work(input, [](double size) { return 8.0 * size * std::sqrt(size); });
-    return solve<kofn::LawGradientSolver>(call, work, level, threads);
-}
-
-int kofn_shift_mode(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* counts,
-                    const double* sigma, double* centre, int level, int threads) {
-    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
-    if (!sound(input, dtype) || (b > 0 && (!counts || !sigma || !centre)) || threads < 1) return KOFN_BAD_ARGUMENT;
-    const kofn::ShiftCall call{input, counts, sigma, centre, nullptr, nullptr, nullptr, nullptr};
-    return solve<kofn::ShiftSolver>(call, 3.0 * interval_work(input), level, threads);
-}
-
-int kofn_shift(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* counts,
-               const double* sigma, const double* centre, double* value, double* slope, double* by_sigma, int level,
-               int threads) {
-    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
-    if (!sound(input, dtype) || (b > 0 && (!counts || !sigma || !centre || !value)) || threads < 1) return KOFN_BAD_ARGUMENT;
-    if ((slope == nullptr) != (by_sigma == nullptr) && input.start(b) > 0) return KOFN_BAD_ARGUMENT;
-    const kofn::ShiftCall call{input, counts, sigma, nullptr, centre, value, slope, by_sigma};
-    return solve<kofn::ShiftSolver>(call, 6.0 * interval_work(input), level, threads);
+    const kofn::AllCountsGradientCall call{input, tilts, weights, gradient};
+    const double work = all_counts_work(input, [](double size) { return 8.0 * size * std::sqrt(size); });
+    return solve<kofn::AllCountsGradientSolver>(call, work, level, threads);
 }
 
 int kofn_class_counts(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, int64_t classes,
-                      const int64_t* counts, void* value, void* slope, double* posterior, int level, int threads) {
+                      const int64_t* counts, void* value, void* gradient, double* posterior, int level, int threads) {
     const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
     if (!sound(input, dtype) || classes < 1 || (b > 0 && (!counts || !value)) || threads < 1) return KOFN_BAD_ARGUMENT;
-    const kofn::ClassCall call{input, classes, counts, value, slope, posterior};
+    const kofn::ClassCall call{input, classes, counts, value, gradient, posterior};
     return solve<kofn::ClassSolver>(call, class_work(call), level, threads);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "buffer.h"
@@ -15,9 +16,11 @@ struct Input {
     const void* logits;
     const int64_t* offsets;
     int64_t n, b;
+    const int64_t* copies = nullptr;  // how many alike people each row stands for; null: one
 
     int64_t start(int64_t j) const { return offsets ? offsets[j] : j * n; }
-    int64_t size(int64_t j) const { return start(j + 1) - start(j); }
+    int64_t size(int64_t j) const { return start(j + 1) - start(j); }  // in rows
+    int64_t people(int64_t j) const { return copies ? std::accumulate(copies + start(j), copies + start(j + 1), int64_t{0}) : size(j); }
 
     // Some instances as a bag of their own.
     Input part(int64_t from, int64_t number) const {
@@ -26,10 +29,13 @@ struct Input {
     }
 };
 
-// The undecided instances of one bag: z finite, p = sigmoid(z), q = sigmoid(-z).
+// The undecided instances of one bag: z finite, p = sigmoid(z), q = sigmoid(-z). With copies, `size` rows of them stand for
+// `people`.
 struct Bag {
     const double *z, *p, *q;
     int64_t size;
+    const double* copies = nullptr;  // null: one each
+    int64_t people = size;
 };
 
 // The undecided instances of a run of bags.
@@ -48,12 +54,20 @@ public:
     bool complete() const { return source_.empty(); }  // nothing was taken out: same instances as the input
 
     // Numbers from here on count from the first bag of the run, positions from its first undecided instance.
-    Bag bag(int64_t j) const { return {z_ + start_[j], p_ + start_[j], q_ + start_[j], size(j)}; }
+    Bag bag(int64_t j) const {
+        const int64_t at = start_[j];
+        if (complete() || people_[j] == size(j)) return {z_ + at, p_ + at, q_ + at, size(j)};
+        return {z_ + at, p_ + at, q_ + at, size(j), copies_.data() + at, people_[j]};
+    }
     int64_t start(int64_t j) const { return start_[j]; }
     int64_t size(int64_t j) const { return start_[j + 1] - start_[j]; }
     int64_t ones(int64_t j) const { return complete() ? 0 : ones_[j]; }         // logits of +inf
     bool broken(int64_t j) const { return !complete() && broken_[j] != 0; }     // has a NaN, which counts as undecided
     const double* p() const { return p_; }
+
+    // From here on the logits may be moved: bag j is as it is with `by` added to its logits, and then has these p and q.
+    void make_movable();
+    void move(int64_t j, double by, const double* p, const double* q);
 
     // Position of an undecided instance in the run as the caller has it.
     int64_t source(int64_t i) const { return complete() ? i : source_[i]; }
@@ -64,8 +78,8 @@ private:
     int64_t first_ = 0, last_ = 0;
     const double* z_ = nullptr;
     double *p_ = nullptr, *q_ = nullptr;
-    Buffer wide_, kept_, probabilities_;
-    std::vector<int64_t> start_, ones_, source_;
+    Buffer wide_, kept_, copies_, moved_, probabilities_;
+    std::vector<int64_t> start_, ones_, people_, source_;
     std::vector<char> broken_;
 };
 

@@ -289,13 +289,13 @@ void ClassSolver::impossible(const Bag& bag) const {
 }
 
 // Where counts say nothing: posteriors are priors.
-void ClassSolver::write_prior(int64_t j, double slope) const {
+void ClassSolver::write_prior(int64_t j, double gradient) const {
     const int64_t from = call_.input.start(j) * call_.classes, number = call_.input.size(j) * call_.classes;
     const double* p = probabilities(j);
     for (int64_t k = 0; k < number; ++k) {
-        if (call_.posterior) call_.posterior[from + k] = p[k] + slope;
-        if (call_.slope && call_.input.wide) static_cast<double*>(call_.slope)[from + k] = slope;
-        if (call_.slope && !call_.input.wide) static_cast<float*>(call_.slope)[from + k] = static_cast<float>(slope);
+        if (call_.posterior) call_.posterior[from + k] = p[k] + gradient;
+        if (call_.gradient && call_.input.wide) static_cast<double*>(call_.gradient)[from + k] = gradient;
+        if (call_.gradient && !call_.input.wide) static_cast<float*>(call_.gradient)[from + k] = static_cast<float>(gradient);
     }
 }
 
@@ -303,26 +303,26 @@ void ClassSolver::write_instances(const Bag& bag, const double* joint, int64_t s
     const int64_t classes = call_.classes, from = call_.input.start(bag.number) * classes;
     const double* p = probabilities(bag.number);
     const int64_t* order = order_.data() + bag.order;
-    const auto write = [&](auto* slope) {
-        using Number = std::remove_pointer_t<decltype(slope)>;
+    const auto write = [&](auto* gradient) {
+        using Number = std::remove_pointer_t<decltype(gradient)>;
         for (int64_t i = 0, all = call_.input.size(bag.number); i < all; ++i) {
             const int64_t at = from + i * classes;
             const double* prior = p + i * classes;
-            if (slope)
-                for (int64_t c = 0; c < classes; ++c) slope[at + c] = static_cast<Number>(-prior[c]);
+            if (gradient)
+                for (int64_t c = 0; c < classes; ++c) gradient[at + c] = static_cast<Number>(-prior[c]);
             if (call_.posterior) std::fill_n(call_.posterior + at, classes, 0.0);
             if (absent(bag.number, i)) continue;
             for (int64_t c = 0; c < bag.classes; ++c, joint += step) {
                 const double value = std::clamp(*joint * scale, 0.0, 1.0);
-                if (slope) slope[at + order[c]] = static_cast<Number>(value - prior[order[c]]);
+                if (gradient) gradient[at + order[c]] = static_cast<Number>(value - prior[order[c]]);
                 if (call_.posterior) call_.posterior[at + order[c]] = value;
             }
         }
     };
     if (call_.input.wide)
-        write(static_cast<double*>(call_.slope));
+        write(static_cast<double*>(call_.gradient));
     else
-        write(static_cast<float*>(call_.slope));
+        write(static_cast<float*>(call_.gradient));
 }
 
 }  // namespace kofn

@@ -1,4 +1,4 @@
-// The joint law of class counts: log P(K = k) and the posteriors of the instances.
+// The joint distribution of class counts: log P(K = k) and the posteriors of the instances.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct ClassCall {
     Input input;  // each instance has `classes` logits
     int64_t classes;
     const int64_t* counts;  // b * classes
-    void *value, *slope;    // float64 or float32 as the input is; slope may be null
+    void *value, *gradient;    // float64 or float32 as the input is; gradient may be null
     double* posterior;      // or null
 };
 
@@ -54,8 +54,8 @@ private:
     void gather(const Bag& bag, double* out, int64_t step) const;
     void write_value(int64_t j, double value) const;
     void write_instances(const Bag& bag, const double* joint, int64_t step, double scale) const;
-    void write_prior(int64_t j, double slope) const;
-    bool instances_wanted() const { return call_.slope || call_.posterior; }
+    void write_prior(int64_t j, double gradient) const;
+    bool instances_wanted() const { return call_.gradient || call_.posterior; }
     bool absent(int64_t j, int64_t i) const { return absent_any_ && absent_[call_.input.start(j) - begin_ + i]; }
 
     const Kernels& kernels_;

@@ -17,8 +17,8 @@ double bennett_radius(double variance, double width, double exponent) {
     if (!(v > 0.0)) return 0.0;
     double x = std::sqrt(2.0 * exponent * v);  // of a Gaussian: too small, and the bound is convex in x
     for (int step = 0; step < 60; ++step) {
-        const double y = x / v, slope = std::log1p(y), value = v * ((1.0 + y) * slope - y) - exponent;
-        const double next = x - value / slope;
+        const double y = x / v, derivative = std::log1p(y), value = v * ((1.0 + y) * derivative - y) - exponent;
+        const double next = x - value / derivative;
         if (!(std::fabs(next - x) > 1e-3)) return next * width;
         x = next;
     }
@@ -58,14 +58,14 @@ struct Reduced {
 };
 
 // 1 / (variance of L_a given the others), a diagonal entry of the inverse: by elimination of the others.
-double precision(const Reduced& law, int64_t a) {
+double precision(const Reduced& reduced, int64_t a) {
     double m[most_dimensions][most_dimensions];
     int64_t order[most_dimensions], number = 0;
-    for (int64_t b = 0; b < law.d; ++b)
+    for (int64_t b = 0; b < reduced.d; ++b)
         if (b != a) order[number++] = b;
     order[number++] = a;
     for (int64_t i = 0; i < number; ++i)
-        for (int64_t j = 0; j < number; ++j) m[i][j] = law.covariance[order[i]][order[j]];
+        for (int64_t j = 0; j < number; ++j) m[i][j] = reduced.covariance[order[i]][order[j]];
     for (int64_t k = 0; k + 1 < number; ++k) {
         if (!(m[k][k] > 1e-12)) continue;  // as good as known: tells nothing
         for (int64_t i = k + 1; i < number; ++i)
@@ -78,25 +78,25 @@ double precision(const Reduced& law, int64_t a) {
 
 bool ClassGrid::choose(const TiltedClasses& bag, int64_t size, int64_t classes, const int64_t* counts, int lanes,
                        double most) {
-    const Reduced law(bag, classes);
-    const int64_t d = law.d;
+    const Reduced reduced(bag, classes);
+    const int64_t d = reduced.d;
     int64_t points[most_dimensions], far[most_dimensions];
     double box = 1.0, all = 1.0;
     for (int64_t a = 0; a < d; ++a) {
         double low = 0.0, high = 0.0, gap = 0.0;  // class 0 adds nothing to L
         for (int64_t c = 0; c < d; ++c) {
-            low = std::min(low, law.u[a][c]);
-            high = std::max(high, law.u[a][c]);
-            gap += law.u[a][c] * (static_cast<double>(counts[c + 1]) - bag.mean[c + 1]);
+            low = std::min(low, reduced.u[a][c]);
+            high = std::max(high, reduced.u[a][c]);
+            gap += reduced.u[a][c] * (static_cast<double>(counts[c + 1]) - bag.mean[c + 1]);
         }
-        const double width = high - low, reach = bennett_radius(law.covariance[a][a], width, alias_exponent);
+        const double width = high - low, reach = bennett_radius(reduced.covariance[a][a], width, alias_exponent);
         const double support = width * static_cast<double>(size) + 1.0;
         // Half a count more: a gap of 1 that rounding makes a little less must not be an alias of 0 where L is certain.
         const double wanted = std::min(std::floor(reach + std::fabs(gap) + 0.5) + 1.0, support);
         if (!(wanted < 1e9)) return false;
         points[a] = static_cast<int64_t>(wanted);
         // A Gaussian ends at u = sqrt(2 e / conditional variance); here 2 |sin(u / 2)| stands for u.
-        const double radius = std::sqrt(2.0 * dropped_exponent * precision(law, a)) / 2.0;
+        const double radius = std::sqrt(2.0 * dropped_exponent * precision(reduced, a)) / 2.0;
         const double angle = radius < 1.0 ? 2.0 * std::asin(radius) : pi;
         far[a] = std::min<int64_t>(points[a] / 2, static_cast<int64_t>(std::ceil(angle / (2 * pi) * static_cast<double>(points[a]))));
         box *= static_cast<double>(2 * far[a] + 1);
@@ -109,7 +109,7 @@ bool ClassGrid::choose(const TiltedClasses& bag, int64_t size, int64_t classes, 
     std::vector<double> kept;  // angles of classes 1 .., that of the counts, weight
     double wanted[most_dimensions] = {};  // L of the counts
     for (int64_t a = 0; a < d; ++a)
-        for (int64_t c = 0; c < d; ++c) wanted[a] += law.u[a][c] * static_cast<double>(counts[c + 1]);
+        for (int64_t c = 0; c < d; ++c) wanted[a] += reduced.u[a][c] * static_cast<double>(counts[c + 1]);
     // 2 pi m x / M for whole x, reduced in whole numbers: no digit is lost.
     const auto turns = [&](int64_t a, double x) {
         return 2 * pi * static_cast<double>(m[a] * static_cast<int64_t>(x) % points[a]) / static_cast<double>(points[a]);
@@ -132,7 +132,7 @@ bool ClassGrid::choose(const TiltedClasses& bag, int64_t size, int64_t classes, 
         if (!own) continue;
         for (int64_t c = 0; c < d; ++c) {
             angle[c + 1] = 0.0;
-            for (int64_t a = 0; a < d; ++a) angle[c + 1] += turns(a, law.u[a][c]);
+            for (int64_t a = 0; a < d; ++a) angle[c + 1] += turns(a, reduced.u[a][c]);
         }
         double bound = 0.0;
         for (int64_t c = 0; c < classes; ++c)

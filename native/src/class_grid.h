@@ -1,4 +1,4 @@
-// The frequencies that carry the law of class counts near its mean.
+// The frequencies that carry the distribution of class counts near its mean.
 //
 // K_0 follows from the others; d = classes - 1 whole numbers L = U K are left, U unimodular and chosen such that their
 // covariance is reduced (no correlation beyond 1/2 or so), because K_1 + K_2 may be known far better than either. The

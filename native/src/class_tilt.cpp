@@ -14,7 +14,7 @@ constexpr double cooling = 0.3;
 
 }  // namespace
 
-// The law of (x + t) / temperature, and f there, times the temperature.
+// The distribution of (x + t) / temperature, and f there, times the temperature.
 void ClassTilt::look(double temperature) {
     double* p = at_.p;
     double* sums = sums_.data();
@@ -101,14 +101,14 @@ void ClassTilt::descend(double temperature) {
     for (int step = 0; step < max_steps && !near(temperature); ++step) {
         start_ = at_.tilt;
         const double before = at_.back;
-        double slope = 0.0;
+        double derivative = 0.0;
         for (int64_t c = 1; c < classes_; ++c)
-            slope += step_[c - 1] * (at_.mean[c] - static_cast<double>(counts_[c]));
+            derivative += step_[c - 1] * (at_.mean[c] - static_cast<double>(counts_[c]));
         double length = 1.0;
         for (int half = 0; half < 40; ++half, length /= 2) {
             for (int64_t c = 1; c < classes_; ++c) at_.tilt[c] = start_[c] + length * step_[c - 1];
             look(temperature);
-            if (at_.back <= before + 0.25 * length * slope + 1e-13 * std::fabs(before)) break;
+            if (at_.back <= before + 0.25 * length * derivative + 1e-13 * std::fabs(before)) break;
         }
     }
 }
@@ -122,7 +122,7 @@ const TiltedClasses& ClassTilt::solve(const double* log_p, int64_t size, int64_t
     at_.covariance.assign(static_cast<std::size_t>(classes * classes), 0.0);
     step_.assign(static_cast<std::size_t>(classes - 1), 0.0);
     factor_.assign(static_cast<std::size_t>((classes - 1) * (classes - 1)), 0.0);
-    // Logits in the thousands make f a polyhedron, with no slope for Newton to see. At a temperature as high as they differ
+    // Logits in the thousands make f a polyhedron, with no derivative for Newton to see. At a temperature as high as they differ
     // it is smooth; its minimum, followed down to temperature 1, stays within reach of the next.
     double spread = 0.0;
     for (int64_t i = 0; i < size; ++i) {

@@ -1,4 +1,4 @@
-// The tilt that makes wanted class counts the mean of the tilted law.
+// The tilt that makes wanted class counts the mean of the tilted distribution.
 //
 // Adding t_c to every logit of class c multiplies P(K = k) by e^{t.k} and a constant that does not depend on k. The tilt with
 // E K = k minimises the convex

@@ -1,4 +1,4 @@
-// The laws of two halves of a bag, put together: slices of their log-probabilities under a tilt, and the convolution of the
+// The distributions of two halves of a bag, put together: slices of their log-probabilities under a tilt, and the convolution of the
 // slices, directly or by a fast Fourier transform. Only for the kernel units.
 //
 // Two real slices a and b are one complex signal z = a + ib, and z * z = (a * a - b * b) + 2i (a * b): a transform, squares,

@@ -76,8 +76,13 @@ inline Lanes counting() {
     return v;
 }
 
-// e^x for x <= 0 (or -inf), to 1 ulp; 0 below -708, where float64 runs out of normal numbers.
-inline Lanes exp_nonpositive(Lanes x) {
+// e^x = 2^k (1 + rest) with |log(1 + rest)| <= ln(2) / 2; what is to be added to an exponent is k.
+struct Power {
+    Bits k;
+    Lanes rest;
+};
+
+inline Power power_of_e(Lanes x) {
     // x = k ln 2 + r with |r| <= ln(2) / 2; e^r = 1 + r + r^2 (polynomial of degree 9, error 2e-17).
     const Lanes shifted = x * log2_of_e + rounder;
     const Lanes k = shifted - rounder;
@@ -89,10 +94,20 @@ inline Lanes exp_nonpositive(Lanes x) {
     const Lanes c67 = r * 2.7557268459997064e-06 + 2.4801521295954376e-05;
     const Lanes c89 = r * 2.510038549551032e-08 + 2.7620088445409746e-07;
     const Lanes polynomial = (c01 + r2 * c23) + r4 * ((c45 + r2 * c67) + r4 * c89);
-    const Lanes e = 1.0 + (r + r2 * polynomial);
-    // The low bits of `shifted` are k: moved up by 52 they are what the exponent of e lacks.
-    const Lanes scaled = (Lanes)((Bits)e + ((Bits)shifted << 52));
-    return x < -708.0 ? Lanes{} : scaled;
+    return {(Bits)shifted << 52, r + r2 * polynomial};  // the low bits of `shifted` are k
+}
+
+// e^x for x <= 0 (or -inf), to 1 ulp; 0 below -708, where float64 runs out of normal numbers.
+inline Lanes exp_nonpositive(Lanes x) {
+    const Power power = power_of_e(x);
+    return x < -708.0 ? Lanes{} : (Lanes)((Bits)(1.0 + power.rest) + power.k);
+}
+
+// e^x - 1 likewise, to 2 ulp however near to 0 it is.
+inline Lanes expm1_nonpositive(Lanes x) {
+    const Power power = power_of_e(x);
+    const Lanes scale = (Lanes)((Bits)splat(1.0) + power.k);
+    return x < -708.0 ? splat(-1.0) : scale * power.rest + (scale - 1.0);
 }
 
 // log x for positive normal x, to 1 ulp; -inf at 0. The method and coefficients of FreeBSD's e_log.c.
@@ -112,10 +127,26 @@ inline Lanes log_positive(Lanes x) {
     return x == 0.0 ? splat(-__builtin_inf()) : value;
 }
 
-// log(1 + y) for 0 <= y <= 1, to 2 ulp however small y is: what 1 + y rounds away is put back to first order.
-inline Lanes log1p_unit(Lanes y) {
+// log(1 + y) for -1 < y, to 2 ulp however small y is: what 1 + y rounds away is put back to first order.
+inline Lanes log1p(Lanes y) {
     const Lanes u = 1.0 + y;
     return log_positive(u) + (y - (u - 1.0)) / u;
+}
+
+// The angle of a positive x and a y of either sign, to 2 ulp. The method and coefficients of Cephes' atan.c.
+inline Lanes angle_of(Lanes y, Lanes x) {
+    const Lanes size = abs(y);
+    const Mask steep = size > 2.414213562373095 * x, half = size > 0.66 * x;  // above 3 pi / 8, and half way to pi / 4
+    const Lanes t = steep ? -x / size : half ? (size - x) / (size + x) : size / x;
+    const Lanes z = t * t;
+    const Lanes above = (((-8.750608600031904122785e-01 * z - 1.615753718733365076637e+01) * z - 7.500855792314704667340e+01) * z -
+                         1.228866684490136173410e+02) * z - 6.485021904942025371773e+01;
+    const Lanes below = ((((z + 2.485846490142306297962e+01) * z + 1.650270098316988542046e+02) * z + 4.328810604912902668951e+02) * z +
+                         4.853903996359136964868e+02) * z + 1.945506571482613964425e+02;
+    const Lanes from = steep ? splat(1.5707963267948966) : half ? splat(0.7853981633974483) : Lanes{};
+    const Lanes low = steep ? splat(6.123233995736766e-17) : half ? splat(3.061616997868383e-17) : Lanes{};
+    const Lanes value = from + (t * (z * above / below) + low + t);
+    return y < 0.0 ? -value : value;
 }
 
 struct Complex {

@@ -61,12 +61,15 @@ void exp_all(double* x, int64_t n) {
     for (int64_t i = 0; i < n; i += lanes) store_some(x + i, n - i, exp_nonpositive(load_some(x + i, n - i, 0.0)));
 }
 
-double log_sigmoid(const double* z, int64_t n, double sign) {
+// With copies c of each row, or null: one.
+inline Lanes copies_of(const double* c, int64_t i, int64_t n) { return c ? load_some(c + i, n - i, 0.0) : splat(1.0); }
+
+double log_sigmoid(const double* z, const double* c, int64_t n, double sign) {
     // log sigmoid(x) = min(x, 0) - log(1 + e^{-|x|}), each term right to the last digit: so is a bag of one.
     Lanes total{};
     for (int64_t i = 0; i < n; i += lanes) {
         const Lanes x = sign * load_some(z + i, n - i, sign * 1e4);  // a filler of log sigmoid(1e4) = 0
-        total += min(x, Lanes{}) - log1p_unit(exp_nonpositive(-abs(x)));
+        total += copies_of(c, i, n) * (min(x, Lanes{}) - log1p(exp_nonpositive(-abs(x))));
     }
     return sum(total);
 }
@@ -87,12 +90,13 @@ Range range(const double* z, int64_t n) {
     return {-largest(-low), largest(high)};
 }
 
-Moments moments(const double* p, const double* q, int64_t n) {
+Moments moments(const double* p, const double* q, const double* c, int64_t n) {
     Lanes mean{}, variance{}, widest{};
     for (int64_t i = 0; i < n; i += lanes) {
         const Lanes a = load_some(p + i, n - i, 0.0), b = load_some(q + i, n - i, 1.0), product = a * b;
-        mean += a;
-        variance += product;
+        const Lanes people = copies_of(c, i, n);
+        mean += people * a;
+        variance += people * product;
         widest = max(widest, product);
     }
     return {sum(mean), sum(variance), largest(widest), 0.0, 0.0, 0.0, 0.0};
@@ -132,6 +136,38 @@ Moments tilt(const double* z, const double* p0, const double* q0, int64_t n, dou
     return {sum(mean), sum(variance), largest(widest), sum(above), total.high, total.low, sum(logs)};
 }
 
+// The same for rows that stand for `copies` people each. With so many, every logarithm has to be right to its own last digit:
+// with m = min(p, q) and d = |x| - |z|, the one wanted of a row is log(1 + m (e^{-d} - 1)), with m of z where d > 0 and, with
+// the opposite signs of both, of x where it is not. d is +-t where x and z have the same sign.
+Moments tilt_copies(const double* z, const double* p0, const double* q0, const double* c, int64_t n, double t, double* p,
+                    double* q) {
+    Lanes mean{}, variance{}, widest{}, above{}, logs{};
+    Exact<Lanes> cost;
+    for (int64_t i = 0; i < n; i += lanes) {
+        const int64_t left = n - i;
+        const Lanes before = load_some(z + i, left, -1e300), people = load_some(c + i, left, 0.0), x = before + t;
+        const Odds o = odds(x);
+        store_some(p + i, left, o.p);
+        store_some(q + i, left, o.q);
+        const Lanes product = o.p * o.q;
+        mean += people * o.p;
+        variance += people * product;
+        widest = max(widest, product);
+        const Mask positive = x > 0.0, was = before > 0.0, same = ~(positive ^ was);
+        above += positive ? people : Lanes{};
+        const Lanes d = same ? (was ? splat(t) : splat(-t)) : __builtin_fabs(t) - 2.0 * abs(before);
+        const Lanes smaller = d > 0.0 ? min(load_some(p0 + i, left, 0.0), load_some(q0 + i, left, 1.0)) : min(o.p, o.q);
+        const Lanes term = log1p(smaller * expm1_nonpositive(-abs(d)));
+        logs += people * (d > 0.0 ? term : -term);
+        // Copies times the first half of the digits of |z| are exact.
+        const Lanes size = same ? Lanes{} : abs(before), high = (Lanes)((Bits)size & (Bits{} + ~UINT64_C(0x7ffffff)));
+        cost.add(people * high);
+        cost.add(people * (size - high));
+    }
+    const Exact<double> total = sum(cost);
+    return {sum(mean), sum(variance), largest(widest), sum(above), total.high, total.low, sum(logs)};
+}
+
 inline double clamped(double x) {
     x = x < 1.0 ? x : 1.0;
     return x > 0.0 ? x : 0.0;
@@ -141,12 +177,9 @@ void clamp(const double* posterior, int64_t n, double* out) {
     for (int64_t i = 0; i < n; ++i) out[i] = clamped(posterior[i]);
 }
 
-void slope(const double* posterior, const double* p, int64_t n, double* out) {
-    for (int64_t i = 0; i < n; ++i) out[i] = clamped(posterior[i]) - p[i];
-}
-
-void slope_narrow(const double* posterior, const double* p, int64_t n, float* out) {
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(clamped(posterior[i]) - p[i]);
+template <class Number>
+void gradient(const double* posterior, const double* prior, int64_t n, double weight, Number* out) {
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Number>(weight * (clamped(posterior[i]) - prior[i]));
 }
 
 }  // namespace

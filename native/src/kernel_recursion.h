@@ -26,14 +26,14 @@ using kofn::Group;
 
 struct Rows {
     int64_t quads, stride, low, high;
-    Lanes *p, *q, *law, *back;
+    Lanes *p, *q, *forward, *back;
 
     explicit Rows(const Group& group)
         : quads(kofn::recursion_quads(group.longest)), stride(kofn::recursion_stride(group.high)),
           low(group.low), high(group.high), p(reinterpret_cast<Lanes*>(group.work)), q(p + 4 * quads),
-          law(q + 4 * quads), back(law + (quads + 1) * stride) {}
+          forward(q + 4 * quads), back(forward + (quads + 1) * stride) {}
 
-    Lanes* after(int64_t j) const { return law + j * stride + 4; }  // the row after j fours, from count 0
+    Lanes* after(int64_t j) const { return forward + j * stride + 4; }  // the row after j fours, from count 0
     int64_t first(int64_t j) const {
         const int64_t k = low - 4 * (quads - j);
         return k > 0 ? k : 0;

@@ -10,7 +10,7 @@ namespace kofn {
 
 // Sums over the instances of one bag under some tilt.
 struct Moments {
-    double mean;       // sum p
+    double mean;       // sum p, here and below times the copies of each row
     double variance;   // sum p q
     double widest;     // max p q
     double above;      // number of instances with z + t > 0
@@ -95,15 +95,18 @@ struct Kernels {
     void (*sigmoid)(const double* z, int64_t n, double t, double* p, double* q);  // of z + t
     void (*log)(double* x, int64_t n);                       // in place, of positive normal numbers
     void (*exp)(double* x, int64_t n);                       // in place, of numbers that are not positive
-    double (*log_sigmoid)(const double* z, int64_t n, double sign);  // sum log sigmoid(sign z)
+    // c: copies of each row, or null: one.
+    double (*log_sigmoid)(const double* z, const double* c, int64_t n, double sign);  // sum c log sigmoid(sign z)
     double (*sum_abs)(const double* z, int64_t n);
     Range (*range)(const double* z, int64_t n);
-    Moments (*moments)(const double* p, const double* q, int64_t n);
+    Moments (*moments)(const double* p, const double* q, const double* c, int64_t n);
     Moments (*tilt)(const double* z, const double* p0, const double* q0, int64_t n, double t, double* p, double* q);
+    Moments (*tilt_copies)(const double* z, const double* p0, const double* q0, const double* c, int64_t n, double t, double* p,
+                           double* q);
     // Posteriors may be a few 1e-16 outside [0, 1] by rounding; each of these puts them back.
     void (*clamp)(const double* posterior, int64_t n, double* out);
-    void (*slope)(const double* posterior, const double* p, int64_t n, double* out);   // posterior - p
-    void (*slope_narrow)(const double* posterior, const double* p, int64_t n, float* out);
+    void (*gradient)(const double* posterior, const double* prior, int64_t n, double weight, double* out);  // of their difference
+    void (*gradient_narrow)(const double* posterior, const double* prior, int64_t n, double weight, float* out);
 
     // kernel_recursion.h: returns the probabilities of counts low .. high, `lanes` numbers for each;
     const double* (*recursion_forward)(const Group& group);
@@ -114,6 +117,8 @@ struct Kernels {
     void (*frequencies)(Spectrum& spectrum);
     // some instances more;
     void (*characteristic)(const double* p, const double* q, int64_t n, Spectrum& spectrum);
+    // all rows of a bag with copies;
+    void (*characteristic_of_copies)(const double* p, const double* q, const double* c, int64_t n, Spectrum& spectrum);
     // after the last of them, the weights of the inverse;
     void (*complete)(Spectrum& spectrum);
     // P(S = first + k), k < number;
@@ -130,11 +135,13 @@ struct Kernels {
     void (*make_roots)(int64_t longest, double* table);
     void (*square)(double* a, double* b, int64_t n, const double* table);
 
-    // kernel_shift.h
-    void (*shift_logs)(const double* large, const double* small, int64_t n, const double* e, int64_t shifts,
-                       int64_t stretch, double* out);
-    double (*shift_means)(const double* p, const double* q, int64_t n, const double* a, const double* b, const double* w,
-                          const double* v, int64_t shifts, double* out);
+    // kernel_random_effect.h
+    void (*effect_nodes)(const double* zeta, double sigma, int64_t nodes, double* a, double* b, double* up, double* down);
+    void (*effect_terms)(const double* p, const double* q, const double* c, int64_t n, const double* zeta, double slope,
+                         const double* up, const double* down, int64_t nodes, int64_t stretch, double* out);
+    double (*effect_weights)(double* terms, const double* weights, int64_t nodes);
+    double (*effect_means)(const double* p, const double* q, const double* c, int64_t n, const double* a, const double* b,
+                           const double* w, const double* v, int64_t shifts, double* out);
 
     // kernel_class_table.h: P(K = k), and unless joint is null P(y_i = c, K = k), size * classes; p is of that shape;
     void (*class_table_one)(const ClassTable& table, const double* p, double* total, double* joint, double* work);

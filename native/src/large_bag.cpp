@@ -5,7 +5,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "instances.h"
 #include "parallel.h"
 #include "window.h"
 
@@ -61,7 +60,7 @@ void add(double& all, double part) { all += part; }
 
 }  // namespace
 
-LargeBag::LargeBag(const Kernels& kernels, const IntervalCall& call, int64_t j, int threads, Team team)
+LargeBag::LargeBag(const Kernels& kernels, const EventCall& call, int64_t j, int threads, Team team)
     : kernels_(kernels), call_(call), j_(j), threads_(threads), team_(team), scratch_(static_cast<std::size_t>(threads)) {}
 
 int64_t LargeBag::chunks() const { return (call_.input.size(j_) + chunk_size - 1) / chunk_size; }
@@ -117,7 +116,7 @@ void LargeBag::survey() {
     all_ = combine(nothing, [&](Scratch& scratch, int64_t c) {
         const Bag bag = scratch.bag(kernels_);
         const Range range = bag.size > 0 ? kernels_.range(bag.z, bag.size) : nothing.range;
-        const Moments moments = kernels_.moments(bag.p, bag.q, bag.size);
+        const Moments moments = kernels_.moments(bag.p, bag.q, nullptr, bag.size);
         const Undecided& all = scratch.undecided;
         return Survey{moments, range, chunk(c).n, bag.size, all.ones(0), all.broken(0) ? 1 : 0};
     });
@@ -133,27 +132,26 @@ Tilted LargeBag::at(double tilt) {
 
 // Only where the search for a tilt asks for order statistics, the one thing that is neither sum nor product: a bag on
 // several processes has none.
-std::vector<double> LargeBag::logits() {
+std::vector<std::pair<double, double>> LargeBag::rows() {
     if (team_.gather) return {};
-    const auto parts = map<std::vector<double>>([](Scratch& scratch, int64_t) {
-        const Bag bag = scratch.undecided.bag(0);
-        return std::vector<double>(bag.z, bag.z + bag.size);
-    });
-    std::vector<double> all;
-    all.reserve(static_cast<std::size_t>(all_.size));
-    for (const std::vector<double>& part : parts) all.insert(all.end(), part.begin(), part.end());
+    std::vector<std::pair<double, double>> all;
+    for (const std::vector<double>& part : map<std::vector<double>>([](Scratch& scratch, int64_t) {
+             const Bag bag = scratch.undecided.bag(0);
+             return std::vector<double>(bag.z, bag.z + bag.size);
+         }))
+        for (const double z : part) all.emplace_back(z, 1.0);
     return all;
 }
 
 // posterior(scratch, bag, out) fills in the posteriors of a chunk's undecided instances.
 template <class Posterior>
 void LargeBag::write(Posterior posterior) {
-    if (!call_.results.any()) return;
+    if (!call_.of_instances()) return;
     map<char>([&](Scratch& scratch, int64_t c) {
         double* out = scratch.posterior.reserve(chunk_size);
-        posterior(scratch, scratch.bag(kernels_), out);
-        const Results results = call_.results.part(call_.input.wide, call_.input.start(j_) + c * chunk_size);
-        write_instances(kernels_, chunk(c), 0, 1, scratch.undecided, out, results);
+        const Bag bag = scratch.bag(kernels_);
+        posterior(scratch, bag, out);
+        call_.put_instances(kernels_, chunk(c), call_.input.start(j_) + c * chunk_size, 0, 1, scratch.undecided, out, bag.p);
         return char{};
     });
 }
@@ -161,13 +159,14 @@ void LargeBag::write(Posterior posterior) {
 double LargeBag::all_alike(double sign) {
     return combine(0.0, [&](Scratch& scratch, int64_t) {
         const Bag bag = scratch.undecided.bag(0);
-        return kernels_.log_sigmoid(bag.z, bag.size, sign);
+        return kernels_.log_sigmoid(bag.z, nullptr, bag.size, sign);
     });
 }
 
 double LargeBag::solve_open(Wanted wanted) {
     const Tilted plain{0.0, nullptr, nullptr, all_.moments};
-    const Tilted view = solve_tilt(*this, wanted.nearest(all_.moments.mean), plain);
+    const Tiltable bag{all_.size, [&] { return all_.range; }, [&](double tilt) { return at(tilt); }, [&] { return rows(); }};
+    const Tilted view = solve_tilt(bag, wanted.nearest(all_.moments.mean), plain);
     const Sight sight(view, wanted);
     Spectrum spectrum{};
     choose_frequencies(kernels_, view.moments.variance, all_.size, sight.reach, spectrum);
@@ -206,7 +205,7 @@ void LargeBag::solve() {
         case Case::all: value = all_alike(1.0), write(every(1.0)); break;
         case Case::anything: value = 0.0, write(nothing_new); break;
         case Case::impossible: value = -infinity, write(nothing_new); break;
-        case Case::broken: value = not_a_number, write_nothing_known(call_.input, j_, call_.results); break;
+        case Case::broken: value = not_a_number, call_.put_unknown(call_.input.start(j_), call_.input.size(j_)); break;
     }
     call_.put_value(j_, value);
 }

@@ -11,10 +11,11 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "bags.h"
-#include "interval.h"
+#include "event.h"
 #include "kernels.h"
 #include "kofn.h"
 #include "tilt.h"
@@ -27,15 +28,10 @@ struct Team {
     kofn_gather gather = nullptr;
 };
 
-class LargeBag final : public Tiltable {
+class LargeBag {
 public:
-    LargeBag(const Kernels& kernels, const IntervalCall& call, int64_t j, int threads, Team team = {});
+    LargeBag(const Kernels& kernels, const EventCall& call, int64_t j, int threads, Team team = {});
     void solve();
-
-    int64_t size() const override { return all_.size; }
-    Range range() override { return all_.range; }
-    Tilted at(double tilt) override;
-    std::vector<double> logits() override;
 
     struct Survey {
         Moments moments;  // without a tilt
@@ -60,13 +56,15 @@ private:
     template <class Result, class Work>
     Result combine(Result none, Work work);
     void survey();
+    Tilted at(double tilt);
+    std::vector<std::pair<double, double>> rows();
     double solve_open(Wanted wanted);
     double all_alike(double sign);
     template <class Posterior>
     void write(Posterior posterior);
 
     const Kernels& kernels_;
-    const IntervalCall& call_;
+    const EventCall& call_;
     const int64_t j_;
     const int threads_;
     const Team team_;

@@ -19,6 +19,7 @@ namespace kofn {
 
 constexpr double worth_a_thread = 2e6;       // nanoseconds
 constexpr int64_t instances_in_run = 16384;  // scratch for a run stays in the cache
+constexpr int64_t runs_to_share = 32;        // at least
 
 // Calls make(worker) once in each of up to `threads` threads, and what that returns with the number of every task in turn,
 // whichever thread is free. The first exception of any thread is thrown again in this one.
@@ -76,9 +77,11 @@ inline std::vector<Run> cut_into_runs(const Input& input, int64_t instances, int
 // thread. `nanoseconds` is an estimate of the work.
 template <class Solver, class Call>
 void for_all_bags(const Kernels& kernels, const Call& call, double nanoseconds, int threads, int64_t largest) {
-    if (nanoseconds < worth_a_thread) threads = 1;
+    const bool shared = nanoseconds >= worth_a_thread;
+    if (!shared) threads = 1;
     const Input& input = call.input;
-    const int64_t evenly = threads > 1 ? (input.start(input.b) + input.b) / (4 * threads) + 1 : instances_in_run;
+    // Which small bags are done side by side shows in the last digit: runs are the same for any number of threads.
+    const int64_t evenly = shared ? (input.start(input.b) + input.b) / runs_to_share + 1 : instances_in_run;
     const std::vector<Run> runs = cut_into_runs(input, std::min(evenly, instances_in_run), largest);
     share(static_cast<int64_t>(runs.size()), threads, [&](int) {
         return [solver = Solver(kernels, call), &runs](int64_t k) mutable { solver.run(runs[k].first, runs[k].last); };

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "bags.h"
@@ -43,15 +45,11 @@ Tilted untilted(const Kernels& kernels, const Bag& bag);
 Tilted tilted(const Kernels& kernels, const Bag& bag, double tilt, double* p, double* q);
 
 // What the search for a tilt asks of a bag, whether that lies in one piece or in many.
-class Tiltable {
-public:
-    virtual int64_t size() const = 0;
-    virtual Range range() = 0;
-    virtual Tilted at(double tilt) = 0;
-    virtual std::vector<double> logits() = 0;  // none if they are not at hand
-
-protected:
-    ~Tiltable() = default;
+struct Tiltable {
+    int64_t people;
+    std::function<Range()> range;
+    std::function<Tilted(double tilt)> at;
+    std::function<std::vector<std::pair<double, double>>()> rows;  // logits and their copies; none if they are not at hand
 };
 
 // A tilt under which |mean - target| is at most one standard deviation, found from `start`, which may be the result.
@@ -59,7 +57,7 @@ protected:
 // One standard deviation is near enough: if all the mass lay below s, S = (s - 1) - S' with S' a count of mean m and
 // variance v < m, so (s - E S)^2 = (1 + m)^2 >= 4 m > 4 v. A count within one standard deviation of the mean is
 // therefore never out of reach; its tilted probability is comparable to the largest one.
-Tilted solve_tilt(Tiltable& bag, double target, const Tilted& start);
+Tilted solve_tilt(const Tiltable& bag, double target, const Tilted& start);
 
 // The same for a bag in one piece. p and q are for the result.
 Tilted solve_tilt(const Kernels& kernels, const Bag& bag, double target, const Tilted& start, double* p, double* q);

@@ -20,9 +20,12 @@ void choose_frequencies(const Kernels& kernels, double variance, int64_t size, d
     kernels.frequencies(spectrum);
 }
 
-void look(const Kernels& kernels, const Tilted& tilted, int64_t size, double reach, Spectrum& spectrum) {
-    choose_frequencies(kernels, tilted.moments.variance, size, reach, spectrum);
-    kernels.characteristic(tilted.p, tilted.q, size, spectrum);
+void look(const Kernels& kernels, const Tilted& tilted, const Bag& bag, double reach, Spectrum& spectrum) {
+    choose_frequencies(kernels, tilted.moments.variance, bag.people, reach, spectrum);
+    if (bag.copies)
+        kernels.characteristic_of_copies(tilted.p, tilted.q, bag.copies, bag.size, spectrum);
+    else
+        kernels.characteristic(tilted.p, tilted.q, bag.size, spectrum);
     kernels.complete(spectrum);
 }
 

@@ -22,7 +22,7 @@ double radius(double variance, double exponent);
 // mean will be exact; others mean nothing.
 void choose_frequencies(const Kernels& kernels, double variance, int64_t size, double reach, Spectrum& spectrum);
 
-// The same, with the distribution of the bag filled in.
-void look(const Kernels& kernels, const Tilted& tilted, int64_t size, double reach, Spectrum& spectrum);
+// The same, with the distribution of a bag under this tilt filled in.
+void look(const Kernels& kernels, const Tilted& tilted, const Bag& bag, double reach, Spectrum& spectrum);
 
 }  // namespace kofn

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 import kofn
-from kofn.counts import _native_library
+from kofn.counts import _native
 
 
 @pytest.fixture(params=["torch", "native"], scope="module", autouse=True)
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
     """Everything that is tested of the engine is tested of both implementations."""
-    if request.param == "native" and not _native_library.available:
+    if request.param == "native" and not _native.available:
         pytest.skip("the C++ core is not built: install with a C++ compiler")
     with kofn.counts.use(request.param):
         yield request.param

@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 import kofn
-from kofn.counts import _native_library
+from kofn.counts import _native
 
-pytestmark = pytest.mark.skipif(not _native_library.available, reason="the C++ core is not built")
+pytestmark = pytest.mark.skipif(not _native.available, reason="the C++ core is not built")
 
 
 @pytest.fixture(autouse=True)
@@ -42,8 +42,8 @@ def answers() -> tuple[Tensor, Tensor]:
 def test_every_instruction_set_agrees_with_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     with kofn.counts.use("torch"):
         truth = answers()
-    for level in [0, *_native_library.levels()]:
-        monkeypatch.setattr(_native_library, "level", level)
+    for level in [0, *_native.levels()]:
+        monkeypatch.setattr(_native, "level", level)
         value, slope = answers()
         torch.testing.assert_close(value, truth[0], rtol=1e-12, atol=1e-12)
         torch.testing.assert_close(slope, truth[1], rtol=0, atol=1e-11)

@@ -12,7 +12,7 @@ from distribution_cases import log_prob_and_gradient
 from torch import Tensor
 
 import kofn
-from kofn.counts import _native_library
+from kofn.counts import _native
 
 N = 140_000  # more than the largest bag that is not cut into chunks
 INF = math.inf
@@ -21,7 +21,7 @@ INF = math.inf
 @pytest.fixture(scope="module", autouse=True)
 def backend() -> Iterator[str]:
     """These tests are of the core."""
-    if not _native_library.available:
+    if not _native.available:
         pytest.skip("the C++ core is not built: install with a C++ compiler")
     with kofn.counts.use("native"):
         yield "native"
@@ -83,9 +83,9 @@ def test_chunks_give_what_torch_gives(question: str, infinite: bool, two_threads
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-11)
 
 
-@pytest.mark.parametrize("level", _native_library.levels())
+@pytest.mark.parametrize("level", _native.levels())
 def test_every_instruction_set_takes_chunks(level: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_native_library, "level", level)
+    monkeypatch.setattr(_native, "level", level)
     logit, count = -0.7, 40_000
     x = torch.full((N,), logit, dtype=torch.float64)
     p = 1 / (1 + math.exp(-logit))

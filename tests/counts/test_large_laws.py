@@ -10,9 +10,9 @@ from distribution_cases import log_prob_and_gradient
 from oracles import long_tables
 
 import kofn
-from kofn.counts import _native_library
+from kofn.counts import _native
 
-LEVELS = [pytest.param(level, id=f"level {level}") for level in _native_library.levels()]
+LEVELS = [pytest.param(level, id=f"level {level}") for level in _native.levels()]
 rng = np.random.default_rng(0)
 BAGS = {
     "scattered": rng.normal(0, 1.5, 1000),
@@ -32,7 +32,7 @@ BAGS = {
 @pytest.fixture(scope="module", autouse=True)
 def backend() -> str:
     """These tests are of the core."""
-    if not _native_library.available:
+    if not _native.available:
         pytest.skip("the C++ core is not built: install with a C++ compiler")
     return "native"
 
@@ -40,7 +40,7 @@ def backend() -> str:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", BAGS)
 def test_every_count_against_80_bits(name: str, level: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_native_library, "level", level)
+    monkeypatch.setattr(_native, "level", level)
     expected = long_tables(BAGS[name])[0][-1]
     found = kofn.log_count_distribution(torch.from_numpy(BAGS[name])).numpy()
     assert np.all(np.abs(found - expected) <= 1e-12 * np.maximum(1, np.abs(expected)))
@@ -48,7 +48,7 @@ def test_every_count_against_80_bits(name: str, level: int, monkeypatch: pytest.
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_tails_of_a_hundred_thousand_against_50_digits(level: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_native_library, "level", level)
+    monkeypatch.setattr(_native, "level", level)
     n, logit = 100_000, -0.7
     found = kofn.log_count_distribution(torch.full((n,), logit, dtype=torch.float64))
     with mpmath.workdps(50):

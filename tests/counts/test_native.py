@@ -20,12 +20,10 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 import kofn
-from kofn.counts import _native_library
+from kofn.counts import _native
 
 ROOT = Path(__file__).parents[2]
-needs_core = pytest.mark.skipif(
-    not _native_library.available, reason="the C++ core is not built: install with a C++ compiler"
-)
+needs_core = pytest.mark.skipif(not _native.available, reason="the C++ core is not built: install with a C++ compiler")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -74,10 +72,10 @@ def assert_alike(found: list[Tensor], expected: list[Tensor]) -> None:
 
 
 @needs_core
-@pytest.mark.parametrize("level", _native_library.levels())
+@pytest.mark.parametrize("level", _native.levels())
 @pytest.mark.parametrize("seed", range(3))
 def test_every_instruction_set_agrees_with_torch(level: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_native_library, "level", level)
+    monkeypatch.setattr(_native, "level", level)
     bags = ragged_bags(seed)
     with kofn.counts.use("native"):
         found = everything(*bags)
@@ -87,7 +85,7 @@ def test_every_instruction_set_agrees_with_torch(level: int, seed: int, monkeypa
 
 @needs_core
 def test_an_instruction_set_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_native_library, "level", 1 << 10)
+    monkeypatch.setattr(_native, "level", 1 << 10)
     with kofn.counts.use("native"), pytest.raises(RuntimeError, match="KOFN_LEVEL=1024"):
         kofn.log_count_prob(torch.zeros(3), 1)
 
@@ -143,7 +141,7 @@ def test_several_python_threads_at_once(two_threads: None) -> None:
 def test_use_is_of_one_thread_only() -> None:
     with kofn.counts.use("torch"), ThreadPoolExecutor(1) as pool:
         assert kofn.counts.backend() == "torch"
-        assert pool.submit(kofn.counts.backend).result() == ("native" if _native_library.available else "torch")
+        assert pool.submit(kofn.counts.backend).result() == ("native" if _native.available else "torch")
 
 
 class _Bags(Dataset[Tensor]):
@@ -213,13 +211,13 @@ def test_without_a_compiler_it_installs_and_works(tmp_path: Path) -> None:
 
 
 @needs_core
-@pytest.mark.parametrize("level", _native_library.levels())
+@pytest.mark.parametrize("level", _native.levels())
 @pytest.mark.parametrize("n", [3, 40, 300])
 def test_every_instruction_set_ends_at_logits_that_no_tilt_can_tell_apart(
     level: int, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # With AVX-512 this never came back: the likeliest count of a window was rounding below zero, and none was taken.
-    monkeypatch.setattr(_native_library, "level", level)
+    monkeypatch.setattr(_native, "level", level)
     g = torch.Generator().manual_seed(n)
     scales = torch.tensor([1e-8, 1.0, 1e12, 1e300], dtype=torch.float64)
     x = scales[torch.randint(0, 4, (8, n), generator=g)] * torch.randn(8, n, generator=g, dtype=torch.float64)
@@ -246,13 +244,13 @@ def test_an_instruction_set_of_no_name_is_ignored_with_a_warning(text: str) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["", " ", "0", "1"])
 def test_an_instruction_set_that_is_there_is_used_in_silence(text: str) -> None:
-    out = run_python("from kofn.counts import _native_library as n; print(n.level)", KOFN_LEVEL=text)
+    out = run_python("from kofn.counts import _native as n; print(n.level)", KOFN_LEVEL=text)
     assert (out.stdout.strip(), out.stderr) == (text.strip() or "0", "")
 
 
 @needs_core
 def test_two_levels_at_once_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_native_library, "level", 3)
+    monkeypatch.setattr(_native, "level", 3)
     with kofn.counts.use("native"), pytest.raises(RuntimeError, match="KOFN_LEVEL=3"):
         kofn.log_count_prob(torch.zeros(3), 1)
 
@@ -264,7 +262,7 @@ def test_an_interval_of_a_small_shared_bag_has_no_alias(size: int) -> None:
     x, low = torch.linspace(-1, 1, size, dtype=torch.float64), torch.tensor([0])
     for high in range(size):
         ends = low, torch.tensor([high])
-        shared, slope = _native_library.shared_interval(x[None], None, *ends, 1, lambda part: [part], slope=True)
-        value, expected = _native_library.interval(x[None], None, *ends, slope=True)
+        shared, slope = _native.shared_event(x[None], None, *ends, 1, lambda part: [part], gradient=True)
+        value, expected, *_ = _native.event(x[None], None, None, *ends, gradient=True)
         torch.testing.assert_close(shared, value, rtol=1e-13, atol=1e-13)
         torch.testing.assert_close(slope, expected, rtol=0, atol=1e-13)

@@ -80,9 +80,7 @@ def test_all_labels_known_is_cross_entropy() -> None:
 
 def test_messages() -> None:
     x = torch.zeros(2, 3)
-    with pytest.raises(
-        TypeError, match="`known` must be integers, -1 for a label that is not known"
-    ):
+    with pytest.raises(TypeError, match="`known` must be integers, -1 for a label that is not known"):
         kofn.count_loss(x, kofn.Exactly(1), known=torch.full((2, 3), torch.nan))
     with pytest.raises(ValueError, match=r"`known` must have a label for each instance, shape \(2, 3\)"):
         kofn.count_loss(x, kofn.Exactly(1), known=torch.zeros(2, dtype=torch.int64))

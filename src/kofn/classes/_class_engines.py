@@ -10,7 +10,7 @@ from torch.autograd import forward_ad
 
 from kofn.classes import _native_class_engine, _torch_class_engine
 from kofn.classes._large_class_logits import LargeClassLogits
-from kofn.counts import _native_library, backend
+from kofn.counts import _native, backend
 from kofn.counts._large_logits import any_large
 
 
@@ -40,7 +40,7 @@ def _engine_for(logits: Tensor) -> Engine:
     transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
     if transformed:
         return _torch_class_engine
-    native = backend() == "native" and _native_library.takes(logits)
+    native = backend() == "native" and _native.takes(logits)
     engine: Engine = _native_class_engine if native else _torch_class_engine
     return LargeClassLogits(engine) if any_large(logits) else engine
 

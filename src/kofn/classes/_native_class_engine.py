@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from kofn.classes import _torch_class_engine
-from kofn.counts import _native_library
+from kofn.counts import _native
 
 
 def log_prob(logits: Tensor, offsets: Tensor | None, counts: Tensor) -> Tensor:
@@ -24,21 +24,21 @@ def posteriors(logits: Tensor, offsets: Tensor | None, counts: Tensor) -> Tensor
     """P(y_i = c | K = k), of the shape and dtype of the logits."""
     if logits.requires_grad and torch.is_grad_enabled():  # their derivative is a covariance: not in the core
         return _torch_class_engine.posteriors(logits, offsets, counts)
-    _, _, value = _native_library.class_counts(_computable(logits), offsets, counts.contiguous(), posterior=True)
+    _, _, value = _native.class_counts(_computable(logits), offsets, counts.contiguous(), posterior=True)
     posterior: Tensor = value.to(logits.dtype)
     return posterior
 
 
 def _computable(logits: Tensor) -> Tensor:
     """The logits as the core reads them: float32 or float64, one after the other in memory."""
-    x = logits if logits.dtype in _native_library.DTYPES else logits.double()
+    x = logits if logits.dtype in _native.DTYPES else logits.double()
     return x.contiguous().resolve_neg()
 
 
 class _LogProb(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, offsets: Tensor | None, counts: Tensor) -> Tensor:
-        value, ctx.slope, _ = _native_library.class_counts(logits, offsets, counts, slope=ctx.needs_input_grad[0])
+        value, ctx.slope, _ = _native.class_counts(logits, offsets, counts, gradient=ctx.needs_input_grad[0])
         ctx.save_for_backward(logits, counts)
         ctx.offsets = offsets
         return value

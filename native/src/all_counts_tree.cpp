@@ -1,4 +1,4 @@
-#include "law_tree.h"
+#include "all_counts_tree.h"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ bool never_underflows(const Kernels& kernels, const double* z, int64_t size) {
 }
 
 // A bag may be sorted by its logits. Taken in strides, every part is like the whole, which keeps windows narrow.
-void LawTree::shuffle(const Bag& bag) {
+void AllCountsTree::shuffle(const Bag& bag) {
     const int64_t strides = (bag.size + largest_leaf - 1) / largest_leaf;
     double* z = bag_.reserve(3 * bag.size);
     double *p = z + bag.size, *q = p + bag.size;
@@ -29,7 +29,7 @@ void LawTree::shuffle(const Bag& bag) {
 }
 
 // Halves, down to what the recursion can do without a tilt.
-void LawTree::plan(int64_t first, int64_t size) {
+void AllCountsTree::plan(int64_t first, int64_t size) {
     const int64_t start = room_, left = size / 2;
     if (size == 1 || (size <= leaf_ && never_underflows(kernels_, shuffled_.z + first, size))) {
         if (size > 1) groups_.add(static_cast<int64_t>(nodes_.size()), shuffled_.p + first, shuffled_.q + first, size, 0, size);
@@ -43,13 +43,13 @@ void LawTree::plan(int64_t first, int64_t size) {
     nodes_.push_back({start, second, left, size - left});
 }
 
-void LawTree::leaves() {
+void AllCountsTree::leaves() {
     int64_t first = 0;
     for (const Node& node : nodes_) {
         if (node.right > 0) continue;
         if (node.left == 1) {
-            logs_.data()[node.start] = kernels_.log_sigmoid(shuffled_.z + first, 1, -1.0);
-            logs_.data()[node.start + 1] = kernels_.log_sigmoid(shuffled_.z + first, 1, 1.0);
+            logs_.data()[node.start] = kernels_.log_sigmoid(shuffled_.z + first, nullptr, 1, -1.0);
+            logs_.data()[node.start + 1] = kernels_.log_sigmoid(shuffled_.z + first, nullptr, 1, 1.0);
         }
         first += node.left;
     }
@@ -63,7 +63,7 @@ void LawTree::leaves() {
     });
 }
 
-void LawTree::solve(const Bag& bag, double* out, double* tilts) {
+void AllCountsTree::solve(const Bag& bag, double* out, double* tilts) {
     shuffle(bag);
     groups_.clear(bag.size / largest_leaf + 1);
     nodes_.clear();

@@ -1,7 +1,7 @@
 // Small bags whose distribution cannot underflow are done by the recursion, which has every count; all others by a tree of
-// convolutions (law_tree.h). It leaves with each count the tilt that made it likely, and a gradient looks at runs of
+// convolutions (all_counts_tree.h). It leaves with each count the tilt that made it likely, and a gradient looks at runs of
 // counts that share a tilt through their characteristic function.
-#include "law.h"
+#include "all_counts.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,11 +25,11 @@ double at_most_zero(double value) { return value > 0.0 ? 0.0 : value; }
 
 }  // namespace
 
-double* LawSolver::value(int64_t j) const {
+double* AllCountsSolver::value(int64_t j) const {
     return call_.value + call_.input.start(first_ + j) + (first_ + j) + bags_.ones(j);
 }
 
-void LawSolver::run(int64_t first, int64_t last) {
+void AllCountsSolver::run(int64_t first, int64_t last) {
     first_ = first;
     bags_.take(kernels_, call_.input, first, last);
     groups_.clear(last - first);
@@ -50,13 +50,13 @@ void LawSolver::run(int64_t first, int64_t last) {
         } else if (bag.size >= 2) {
             groups_.add(j, bag.p, bag.q, bag.size, 1, bag.size - 1);
         }
-        value(j)[0] = kernels_.log_sigmoid(bag.z, bag.size, -1.0);
-        value(j)[bag.size] = kernels_.log_sigmoid(bag.z, bag.size, 1.0);
+        value(j)[0] = kernels_.log_sigmoid(bag.z, nullptr, bag.size, -1.0);
+        value(j)[bag.size] = kernels_.log_sigmoid(bag.z, nullptr, bag.size, 1.0);
     }
     small_bags();
 }
 
-void LawSolver::small_bags() {
+void AllCountsSolver::small_bags() {
     const int lanes = kernels_.lanes;
     groups_.run([&](const Group& group, const Member* members, int number, const double* probs, double*) {
         for (int l = 0; l < number; ++l) {
@@ -68,11 +68,11 @@ void LawSolver::small_bags() {
     });
 }
 
-const double* LawGradientSolver::weights(int64_t j) const {
+const double* AllCountsGradientSolver::weights(int64_t j) const {
     return call_.weights + call_.input.start(first_ + j) + (first_ + j) + bags_.ones(j);
 }
 
-void LawGradientSolver::run(int64_t first, int64_t last) {
+void AllCountsGradientSolver::run(int64_t first, int64_t last) {
     first_ = first;
     bags_.take(kernels_, call_.input, first, last);
     gradient_.reserve(bags_.instances());
@@ -103,7 +103,7 @@ void LawGradientSolver::run(int64_t first, int64_t last) {
 
 // sum_s weights_s (P(y_i = 1 | S = s) - p_i), so far without the posteriors of inner counts. Given S = 0 nobody is a one;
 // given S = size all are.
-void LawGradientSolver::ends(int64_t j) {
+void AllCountsGradientSolver::ends(int64_t j) {
     const Bag bag = bags_.bag(j);
     const double* w = weights(j);
     double total = 0.0;
@@ -113,7 +113,7 @@ void LawGradientSolver::ends(int64_t j) {
 }
 
 // To the recursion, with the inner counts from the first to the last that has a weight.
-void LawGradientSolver::add_to_groups(int64_t j) {
+void AllCountsGradientSolver::add_to_groups(int64_t j) {
     const Bag bag = bags_.bag(j);
     const double* w = weights(j);
     int64_t low = 1, high = bag.size - 1;
@@ -122,7 +122,7 @@ void LawGradientSolver::add_to_groups(int64_t j) {
     if (low <= high) groups_.add(j, bag.p, bag.q, bag.size, low, high);
 }
 
-void LawGradientSolver::small_bags() {
+void AllCountsGradientSolver::small_bags() {
     const int lanes = kernels_.lanes;
     double* shares = shares_.reserve(lanes * largest_member);
     groups_.run([&](const Group& group, const Member* members, int number, const double* probs, double* ratios) {
@@ -145,7 +145,7 @@ void LawGradientSolver::small_bags() {
 }
 
 // The windows of a sweep are runs of counts that share a tilt. Those that carry no weight are passed over.
-void LawGradientSolver::windows(int64_t j, const double* tilts) {
+void AllCountsGradientSolver::windows(int64_t j, const double* tilts) {
     const Bag bag = bags_.bag(j);
     const double* w = weights(j);
     double enough = 0.0;
@@ -159,7 +159,7 @@ void LawGradientSolver::windows(int64_t j, const double* tilts) {
         const int64_t number = stop - first;
         const Tilted view = tilted(kernels_, bag, tilts[first], scratch, scratch + bag.size);
         Spectrum spectrum;
-        look(kernels_, view, bag.size, radius(view.moments.variance, taken_log), spectrum);
+        look(kernels_, view, bag, radius(view.moments.variance, taken_log), spectrum);
         double* ratios = probs_.reserve(number);
         kernels_.inverse(spectrum, first, number, ratios);
         for (int64_t k = 0; k < number; ++k) ratios[k] = ratios[k] > 0.0 ? w[first + k] / ratios[k] : 0.0;

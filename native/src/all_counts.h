@@ -7,26 +7,26 @@
 #include "bags.h"
 #include "groups.h"
 #include "kernels.h"
-#include "law_tree.h"
+#include "all_counts_tree.h"
 #include "tilt.h"
 
 namespace kofn {
 
-struct LawCall {
+struct AllCountsCall {
     Input input;
     double *value, *tilts;   // tilts may be null
 };
 
-struct LawGradientCall {
+struct AllCountsGradientCall {
     Input input;
     const double *tilts, *weights;
     double* gradient;
 };
 
 // log P(S = s) for runs of bags, one after the other, with the same scratch memory.
-class LawSolver {
+class AllCountsSolver {
 public:
-    LawSolver(const Kernels& kernels, const LawCall& call)
+    AllCountsSolver(const Kernels& kernels, const AllCountsCall& call)
         : kernels_(kernels), call_(call), groups_(kernels), tree_(kernels) {}
     void run(int64_t first, int64_t last);
 
@@ -35,17 +35,17 @@ private:
     void small_bags();
 
     const Kernels& kernels_;
-    const LawCall& call_;
+    const AllCountsCall& call_;
     Groups groups_;
     int64_t first_ = 0;
     Undecided bags_;
-    LawTree tree_;
+    AllCountsTree tree_;
 };
 
 // The gradient of sum_s weights_s log P(S = s), likewise.
-class LawGradientSolver {
+class AllCountsGradientSolver {
 public:
-    LawGradientSolver(const Kernels& kernels, const LawGradientCall& call)
+    AllCountsGradientSolver(const Kernels& kernels, const AllCountsGradientCall& call)
         : kernels_(kernels), call_(call), groups_(kernels) {}
     void run(int64_t first, int64_t last);
 
@@ -57,7 +57,7 @@ private:
     const double* weights(int64_t j) const;   // of count 0 of the undecided instances
 
     const Kernels& kernels_;
-    const LawGradientCall& call_;
+    const AllCountsGradientCall& call_;
     Groups groups_;
     int64_t first_ = 0;
     Undecided bags_;

@@ -27,9 +27,9 @@ struct Logs {
 };
 
 // The convolution of two such sequences.
-class LawMerger {
+class AllCountsMerger {
 public:
-    explicit LawMerger(const Kernels& kernels) : kernels_(kernels) {}
+    explicit AllCountsMerger(const Kernels& kernels) : kernels_(kernels) {}
 
     // To out, a.size + b.size + 1 numbers. The tilt of each inner count to `tilts`, unless that is null.
     void merge(Logs a, Logs b, double* out, double* tilts);

@@ -1,4 +1,4 @@
-#include "law_merge.h"
+#include "all_counts_merge.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,7 @@ double Logs::down(int64_t k) const { return k > 0 ? at[k] - at[k - 1] : infinity
 // a_k + b_{count - k} is concave in k: it grows while the step up in a is larger than the step down in b. Its largest value
 // is, as a function of the count, concave again, with the larger of the two steps up and the smaller of those down; the
 // tilt lies between them, so that under it neither sequence has a larger value elsewhere.
-LawMerger::Place LawMerger::place(int64_t count) const {
+AllCountsMerger::Place AllCountsMerger::place(int64_t count) const {
     int64_t low = std::max<int64_t>(0, count - b_.size), high = std::min(a_.size, count);
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
@@ -38,7 +38,7 @@ LawMerger::Place LawMerger::place(int64_t count) const {
 }
 
 // A place as far ahead as `next` can still be seen from, near next + stride. The logarithm falls about quadratically.
-LawMerger::Place LawMerger::ahead(const Place& next, int64_t& stride) const {
+AllCountsMerger::Place AllCountsMerger::ahead(const Place& next, int64_t& stride) const {
     const int64_t most = a_.size + b_.size - 1 - next.count;
     for (int tries = 0;; ++tries) {
         stride = std::min(stride, most);
@@ -55,7 +55,7 @@ LawMerger::Place LawMerger::ahead(const Place& next, int64_t& stride) const {
 
 // Differences from the end that is likelier without the tilt: large logarithms are rounded in proportion to themselves, so
 // that end's are not to be touched by those of the other.
-LawMerger::Slice LawMerger::slice(const Logs& logs, int64_t mode, double tilt) const {
+AllCountsMerger::Slice AllCountsMerger::slice(const Logs& logs, int64_t mode, double tilt) const {
     const auto visible = [&](int64_t k) {
         return (logs.at[k] - logs.at[mode]) + tilt * static_cast<double>(k - mode) >= -negligible;
     };
@@ -80,7 +80,7 @@ LawMerger::Slice LawMerger::slice(const Logs& logs, int64_t mode, double tilt) c
     return {first, last - first + 1, logs.at[anchor], static_cast<double>(first - anchor), peak};
 }
 
-const double* LawMerger::roots(int64_t length) {
+const double* AllCountsMerger::roots(int64_t length) {
     if (length > longest_) {
         kernels_.make_roots(length, roots_.reserve(fft_roots(length)));
         longest_ = length;
@@ -89,7 +89,7 @@ const double* LawMerger::roots(int64_t length) {
 }
 
 // Directly if the slices are short: every term is positive, so every digit is right, and there is no alias.
-LawMerger::Product LawMerger::convolve(const Slice& a, const Slice& b, Mass mass, int64_t from, int64_t end) {
+AllCountsMerger::Product AllCountsMerger::convolve(const Slice& a, const Slice& b, Mass mass, int64_t from, int64_t end) {
     double *left = slices_.data(), *right = left + room_;
     const int64_t all = a.number + b.number - 1;
     if (a.number * b.number <= directly) {
@@ -116,7 +116,7 @@ LawMerger::Product LawMerger::convolve(const Slice& a, const Slice& b, Mass mass
 }
 
 // The counts from `next` on that are seen from `centre`: how many, their log-probabilities to out.
-int64_t LawMerger::window(const Place& next, const Place& centre, double* out) {
+int64_t AllCountsMerger::window(const Place& next, const Place& centre, double* out) {
     const double tilt = centre.tilt;
     const Slice a = slice(a_, centre.of_a, tilt), b = slice(b_, centre.of_b, tilt);
     // Positions count from the first count of the product of the slices.
@@ -144,7 +144,7 @@ int64_t LawMerger::window(const Place& next, const Place& centre, double* out) {
 }
 
 // One count by itself, where logits of 1e300 are further apart than any tilt that a float64 holds can resolve.
-double LawMerger::alone(const Place& next) const {
+double AllCountsMerger::alone(const Place& next) const {
     double total = 0.0;
     const auto add = [&](int64_t i) {
         const double term = std::exp((a_.at[i] - a_.at[next.of_a]) + (b_.at[next.count - i] - b_.at[next.of_b]));
@@ -156,7 +156,7 @@ double LawMerger::alone(const Place& next) const {
     return next.top + std::log(total);
 }
 
-void LawMerger::merge(Logs a, Logs b, double* out, double* tilts) {
+void AllCountsMerger::merge(Logs a, Logs b, double* out, double* tilts) {
     a_ = a;
     b_ = b;
     const int64_t size = a.size + b.size;

@@ -1,5 +1,5 @@
 // The distribution of one large bag's count, every tail included, from those of its halves, and of theirs: a tree of
-// convolutions (law_merge.h). A level of it costs n log n, all of it n log^2 n.
+// convolutions (all_counts_merge.h). A level of it costs n log n, all of it n log^2 n.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 #include "bags.h"
 #include "groups.h"
 #include "kernels.h"
-#include "law_merge.h"
+#include "all_counts_merge.h"
 
 namespace kofn {
 
-class LawTree {
+class AllCountsTree {
 public:
-    explicit LawTree(const Kernels& kernels) : kernels_(kernels), groups_(kernels), merger_(kernels) {}
+    explicit AllCountsTree(const Kernels& kernels) : kernels_(kernels), groups_(kernels), merger_(kernels) {}
 
     // log P(S = s) of a bag of two or more to out, size + 1 numbers. Of each inner count the tilt, unless that is null.
     void solve(const Bag& bag, double* out, double* tilts);
@@ -31,7 +31,7 @@ private:
 
     const Kernels& kernels_;
     Groups groups_;
-    LawMerger merger_;
+    AllCountsMerger merger_;
     std::vector<Node> nodes_;  // halves before the whole
     Buffer bag_, logs_, whole_;
     Bag shuffled_{};
