@@ -186,13 +186,13 @@ class Event(_BagFunction):
         value, by_x, by_sigma, ask.large = engine.event(
             x, ask.layout, low, high, sigma, ask.weight, gradient=ask.wanted
         )
-        ask.found = by_x, by_sigma
+        if ask.wanted:
+            ask.found = by_x, by_sigma
         return value
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         *tensors, ctx.ask = inputs
-        ctx.found = ctx.ask.found if ctx.ask.wanted else None
         ctx.save_for_backward(*tensors)
         if transformed():
             ctx.save_for_forward(*tensors)
@@ -203,10 +203,10 @@ class Event(_BagFunction):
         ask: _Ask = ctx.ask
         if torch.is_grad_enabled():
             return *_differentiable_backward(ctx, grad), None, None, None
-        if ctx.found is None:
-            ctx.found = engine_for(x).event(x, ask.layout, low, high, sigma, ask.weight, gradient=True)[1:3]
+        found = ask.found or engine_for(x).event(x, ask.layout, low, high, sigma, ask.weight, gradient=True)[1:3]
         # The gradient is handed over, not copied: a second pass through a graph that was retained asks again.
-        (by_x, by_sigma), ctx.found = ctx.found, None
+        (by_x, by_sigma), ask.found = found, None
+        del found
         # Of many gradients at once (is_grads_batched) one tensor stands for each, which has no memory of its own.
         plain = _native.takes(grad)
         if ask.weight is not None and plain and grad.item() == 1.0:  # the loss itself goes backward
