@@ -15,6 +15,7 @@ from torch import Tensor, distributed
 from torch.multiprocessing.spawn import spawn
 
 import kofn
+import kofn.contrib.shared_bags
 from bench.record import machine, markdown, write
 
 SHARE = 0.45  # of positives; the scores say a half
@@ -36,7 +37,7 @@ def forget_peak() -> None:
 
 def on_threads(n: int, rounds: int) -> dict[str, Any]:
     """Wall time of one and of two threads, which take turns; whether all digits are the same; memory."""
-    dist, count = kofn.CountDistribution(instances(n)), int(SHARE * n)
+    dist, count = kofn.CountDistribution(instances(n).requires_grad_()), int(SHARE * n)
     times: dict[int, list[float]] = {1: [], 2: []}
     answers = {}
     forget_peak()
@@ -45,10 +46,11 @@ def on_threads(n: int, rounds: int) -> dict[str, Any]:
         for threads, spent in times.items():
             torch.set_num_threads(threads)
             start = time.perf_counter()
-            value, slope = dist.log_prob_and_slope(count)
+            value = dist.log_prob(count)
+            (gradient,) = torch.autograd.grad(value, dist.logits)
             spent.append(time.perf_counter() - start)
-            memory = memory or peak() - before - slope.nbytes  # of the first call, where all of it is new
-            answers[threads] = value, slope
+            memory = memory or peak() - before - gradient.nbytes  # of the first call, where all of it is new
+            answers[threads] = value.detach(), gradient
     same = all(torch.equal(a, b) for a, b in zip(answers[1], answers[2], strict=True))
     milliseconds = {f"{threads} threads": 1e3 * min(spent) for threads, spent in times.items()}
     return {"milliseconds": milliseconds, "same digits": same, "bytes an instance": max(memory, 0) / n}
@@ -64,12 +66,12 @@ def process(rank: int, n: int, rounds: int, folder: str) -> None:
         logits.grad = None
         distributed.barrier()
         start = time.perf_counter()
-        value = kofn.counts.log_shared_count_prob(logits, int(SHARE * n))
+        value = kofn.contrib.shared_bags.log_count_prob(logits, int(SHARE * n))
         value.backward()
         times.append(time.perf_counter() - start)
     # In float64, where a difference can be seen.
     x = logits.detach().double().requires_grad_()
-    value = kofn.counts.log_shared_count_prob(x, int(SHARE * n))
+    value = kofn.contrib.shared_bags.log_count_prob(x, int(SHARE * n))
     value.backward()
     torch.save((min(times), value.detach(), x.grad), f"{folder}/{rank}.pt")
     distributed.destroy_process_group()
@@ -80,10 +82,12 @@ def on_processes(n: int, rounds: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         spawn(process, (n, rounds, folder), nprocs=2)
         first, second = (torch.load(f"{folder}/{rank}.pt", weights_only=True) for rank in (0, 1))
-    alone, slope = kofn.CountDistribution(instances(n).double()).log_prob_and_slope(int(SHARE * n))
+    x = instances(n).double().requires_grad_()
+    alone = kofn.log_count_prob(x, int(SHARE * n))
+    (gradient,) = torch.autograd.grad(alone, x)
     differences = {
         "of log p, relative": (first[1] - alone).abs().item() / max(1.0, abs(alone.item())),
-        "of the gradient": (torch.cat([first[2], second[2]]) - slope).abs().max().item(),
+        "of the gradient": (torch.cat([first[2], second[2]]) - gradient).abs().max().item(),
         "between the two": (first[1] - second[1]).abs().item(),
     }
     return {"milliseconds": {"2 processes": 1e3 * max(first[0], second[0])}, "differences": differences}

@@ -56,8 +56,8 @@ def ask(
     low, high = torch.tensor(case.low), torch.tensor(case.high)
     values = [prob(x, low, offsets=offsets), between(x, low, high, offsets=offsets)]
     weights = torch.arange(1, len(low) + 1, dtype=case.dtype)
-    slopes = [torch.autograd.grad(value, x, weights)[0] for value in values]
-    return {"values": [value.detach() for value in values], "slopes": slopes}
+    gradients = [torch.autograd.grad(value, x, weights)[0] for value in values]
+    return {"values": [value.detach() for value in values], "gradients": gradients}
 
 
 def _normal(n: int, seed: int, scale: float = 1.5) -> list[float]:

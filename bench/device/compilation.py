@@ -47,14 +47,14 @@ def compile_for(target: int, *, one: bool, size: float, dtype: str) -> Compiled:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from kofn.counts._triton_engine import plan
-    from kofn.counts._triton_kernel import interval_kernel
+    from kofn.contrib._triton_kernel import interval_kernel
+    from kofn.contrib.triton import plan
 
     options = plan(one=one, size=size)
-    constants = {"RAGGED": True, "SLOPE": True} | {name: v for name, v in options.items() if name.isupper()}
+    constants = {"RAGGED": True, "GRADIENT": True} | {name: v for name, v in options.items() if name.isupper()}
     number = f"*{dtype}"
     types = {"x_ptr": number, "offsets_ptr": "*i64", "length": "i32", "low_ptr": "*i64", "high_ptr": "*i64"}
-    types |= {"value_ptr": number, "slope_ptr": number} | dict.fromkeys(constants, "constexpr")
+    types |= {"value_ptr": number, "gradient_ptr": number} | dict.fromkeys(constants, "constexpr")
     made: Any = triton.compile(
         ASTSource(interval_kernel, types, constants),
         target=GPUTarget("cuda", target, 32),

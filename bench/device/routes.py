@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import kofn
-from bench.fuzz.checks import Engine, installed
+from bench.fuzz.checks import Engine, functions_of, installed
 
 
 class Answer(NamedTuple):
@@ -47,10 +47,11 @@ class Route:
         """A run of the value and gradient of some bags, which are copied to the device before."""
         x = logits.detach().to(self.device).requires_grad_()
         wanted = counts.to(self.device)
-        loss = torch.compile(kofn.log_count_prob, fullgraph=True) if self.compiled else kofn.log_count_prob
+        loss = functions_of(self.engine)[0]
+        loss = torch.compile(loss, fullgraph=True) if self.compiled else loss
 
         def run() -> Answer:
-            with kofn.counts.use(self.engine):
+            with kofn.counts.use("torch" if self.engine == "triton" else self.engine):
                 value = loss(x, wanted, offsets=offsets)
                 (gradient,) = torch.autograd.grad(value.sum(), x)
             return Answer(value.detach(), gradient)

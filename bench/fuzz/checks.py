@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 import kofn
 from bench.fuzz import extremes
@@ -74,6 +75,15 @@ def installed() -> tuple[Engine, ...]:
     return ("native", "torch") if kofn.counts.backend() == "native" else ("torch",)
 
 
+def functions_of(engine: Engine) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """What computes one count and an interval: the Triton kernel has functions of its own, all else is torch's."""
+    if engine != "triton":
+        return kofn.log_count_prob, kofn.log_count_between
+    from kofn.contrib import triton
+
+    return triton.log_count_prob, triton.log_count_between
+
+
 def check_chunk(
     chunk: int, *, bags: int, seed: int, engines: Sequence[Engine] | None = None, device: str = "cpu"
 ) -> Tally:
@@ -94,12 +104,13 @@ def check_chunk(
             for quantity, found in ask(batch, engine, device)._asdict().items():
                 compare(tally, batch, truth, found.reshape(-1), engine, quantity)
     if device == "cpu":
-        for engine in set(engines or installed()) & {"native", "torch"}:
-            check_extremes(tally, engine, seed, chunk)
+        for engine in engines or installed():
+            if engine != "triton":
+                check_extremes(tally, engine, seed, chunk)
     return tally
 
 
-def check_extremes(tally: Tally, engine: Engine, seed: int, chunk: int) -> None:
+def check_extremes(tally: Tally, engine: Literal["native", "torch"], seed: int, chunk: int) -> None:
     """Note the errors about the extreme bags of a chunk (`extremes`)."""
     for number, (size, answers) in enumerate(extremes.cases(seed, chunk)):
         for quantity, expected, question in answers:
@@ -123,14 +134,15 @@ def ask(batch: Batch, engine: Engine, device: str = "cpu") -> Truth:
     """The answers of an engine on a device, laid out as the batch is."""
     where = {name: tensor.to(device) for name, tensor in batch.where().items()}
     counts, low, high = (torch.from_numpy(v.copy()).to(device) for v in (batch.counts, batch.low, batch.high))
-    with kofn.counts.use(engine):
+    log_prob, log_between = functions_of(engine)
+    with kofn.counts.use("torch" if engine == "triton" else engine):
         x = batch.logits().to(device).requires_grad_()
-        value = kofn.log_count_prob(x, counts, **where)
-        between = kofn.log_count_between(x, low, high, **where)
-        slope, between_slope = (torch.autograd.grad(v, x, torch.ones_like(v))[0] for v in (value, between))
+        value = log_prob(x, counts, **where)
+        between = log_between(x, low, high, **where)
+        gradient, between_gradient = (torch.autograd.grad(v, x, torch.ones_like(v))[0] for v in (value, between))
         x = x.detach()
         pmf, posteriors = kofn.log_count_distribution(x, **where), kofn.count_posteriors(x, counts, **where)
-    answers = (value, slope, between, between_slope, pmf, posteriors)
+    answers = (value, gradient, between, between_gradient, pmf, posteriors)
     for answer in answers:
         if answer.dtype != x.dtype:
             raise TypeError(f"{batch.place}: an answer about {x.dtype} came in {answer.dtype}.")

@@ -24,7 +24,7 @@ from torch.distributions import Laplace
 
 import kofn
 from kofn import CountDistribution
-from kofn.counts import _table
+from kofn.counts import _quantiles
 from kofn.counts._layout import Ragged
 
 Question = Callable[[CountDistribution], Tensor]
@@ -353,7 +353,7 @@ def test_intervals_of_bags_of_very_different_sizes_take_no_rectangle(monkeypatch
         made.append(rows.numel())
         return rows
 
-    monkeypatch.setattr(_table, "CELLS", 400)
+    monkeypatch.setattr(_quantiles, "_CELLS", 400)
     monkeypatch.setattr(Ragged, "to_rows", counted)
     for found, expected in zip(dist.interval(0.8), whole, strict=True):
         assert torch.equal(found, expected)

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import kofn
-from kofn.counts import _host, _tilt, _window
+from kofn.counts import _characteristic, _host, _tilt
 from kofn.counts._characteristic import NEGLIGIBLE, radius
 
 # Operators that give the host a number, or a tensor whose shape depends on numbers.
@@ -63,7 +63,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
 def blind(monkeypatch: pytest.MonkeyPatch) -> None:
     """The path of an accelerator."""
     monkeypatch.setattr(_host, "sees", lambda _: False)
-    monkeypatch.setattr(_window, "_BLOCK", _window._BLOCK_OF_DEVICE)
+    monkeypatch.setattr(_characteristic, "_BLOCK", _characteristic._BLOCK_OF_DEVICE)
 
 
 def logits(*shape: int) -> Tensor:
@@ -190,7 +190,7 @@ def test_frequencies_beyond_the_bound_carry_nothing_at_any_variance(
     points = radius(variance, NEGLIGIBLE) + radius(variance, exponent)
     half = ((points - 1) / 2).ceil()
     monkeypatch.setattr(_host, "sees", lambda _: False)
-    assert _window._frequencies(variance, half, exponent) == bound
+    assert _characteristic._frequencies(variance, half, exponent) == bound
     beyond = bound <= half
     exponents = 2 * variance * torch.sin(torch.pi * bound / (2 * half + 1)).square()
     assert exponents[beyond].min() > NEGLIGIBLE - 0.1

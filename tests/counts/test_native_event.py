@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import mpmath
@@ -75,7 +76,7 @@ def test_copies_are_people_side_by_side() -> None:
         copies = torch.randint(
             0, [3, 9, 60][int(torch.randint(3, (1,), generator=generator))], (rows,), generator=generator
         )
-        people = torch.stack([copies[a:b].sum() for a, b in zip(offsets[:-1], offsets[1:], strict=True)])
+        people = torch.stack([copies[a:b].sum() for a, b in pairwise(offsets.tolist())])
         low = (torch.rand(bags, generator=generator) * (people + 1)).long()
         wide = low + torch.randint(-1, 9, (bags,), generator=generator)
         alone, ends = repeated(x, copies, offsets)
@@ -252,7 +253,7 @@ def test_random_effect_against_quadrature(logits: list[float], count: int, sigma
 
 @pytest.mark.parametrize("sigma", [1e-6, 1e-2, 0.7, 4.0, 50.0, 1e3, 1e6])
 def test_random_effect_agrees_with_torch(sigma: float) -> None:
-    from kofn.counts import _bag_effect
+    from kofn.counts import _random_effect
     from kofn.counts._layout import Ragged
 
     generator = torch.Generator().manual_seed(3)
@@ -263,10 +264,10 @@ def test_random_effect_agrees_with_torch(sigma: float) -> None:
     for low in (sizes * 0, sizes // 3, sizes):
         effect = torch.full((7,), sigma, dtype=torch.float64)
         value, gradient, by_sigma, _ = event(x, low, offsets=offsets, sigma=effect)
-        centre = _bag_effect.mode(x, layout, low, effect)
+        centre = _random_effect.mode(x, layout, low, effect)
         y = x + layout.spread(effect * centre)
         alone, slope, *_ = event(y, low, offsets=offsets)
-        more, by_y, at_y = _bag_effect.log_shift_slopes(y, layout, low, effect, centre)
+        more, by_y, at_y = _random_effect.log_shift_gradients(y, layout, low, effect, centre)
         torch.testing.assert_close(value, alone + more, rtol=1e-9, atol=1e-10)
         torch.testing.assert_close(gradient, slope + by_y, rtol=0, atol=1e-9)
         complete = at_y + centre * layout.sum(slope + by_y)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import kofn
+from kofn._io import mapped as mapped_arrays
 from kofn.tables import TableFile, TableModel, evaluate_bags, fit_table, predict_bags, predict_rows
 
 COLUMNS: dict[str, Any] = {"bag": "ward", "label": "yes"}
@@ -119,14 +120,14 @@ def test_a_matrix_in_a_file_gives_the_same_model(
         table = table.drop(columns="colour").fillna(0.0)
     table.to_parquet(tmp_path / "votes.parquet")
     found = []
-    for mapped in (False, True):
-        if mapped:
-            monkeypatch.setattr(mapped, "IN_MEMORY", 0)
-            monkeypatch.setattr(mapped, "BLOCK", 2000)
+    for in_file in (False, True):
+        if in_file:
+            monkeypatch.setattr(mapped_arrays, "IN_MEMORY", 0)
+            monkeypatch.setattr(mapped_arrays, "BLOCK", 2000)
         scratch = tmp_path / "scratch"
         estimator = kofn.LLPClassifier(LEARNERS[name], random_state=0)
         model = fit_table(tmp_path / "votes.parquet", estimator, **COLUMNS, scratch=scratch)
-        assert not mapped or not list(scratch.iterdir())  # the files are gone with the fit
+        assert not in_file or not list(scratch.iterdir())  # the files are gone with the fit
         scores = np.concatenate([part for part, _ in model.scores(TableFile(tmp_path / "votes.parquet"))])
         found.append((model, scores, evaluate_bags(model, tmp_path / "votes.parquet")))
     (one, scores, measures), (other, others, found_measures) = found

@@ -64,7 +64,8 @@ def _with_gradient(x: Tensor, layout: Layout, low: Tensor, high: Tensor | None) 
     still = x.detach()
     value, gradient, *_ = TorchEngine.event(still, layout, low, high, None, None, gradient=True)
     nothing = torch.where(still.isfinite(), x - still, 0.0)  # but its derivative is 1
-    return value + (gradient * nothing).sum(-1)
+    traced: Tensor = value + (gradient * nothing).sum(-1)
+    return traced
 
 
 # What the operators do when a graph runs. Offsets were taken on trust while it was made: they are checked here.

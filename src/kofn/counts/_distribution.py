@@ -66,7 +66,7 @@ class CountDistribution:
     """
 
     bag_effect: Tensor | None = None
-    _effect_held = False  # whether what a random effect adds to a log-probability is a constant to autograd
+    _effect_logits: Tensor | None = None  # float64 logits of what a random effect adds, if not those of the counts
 
     def __init__(
         self,
@@ -158,9 +158,11 @@ class CountDistribution:
             tensor(0.3750)
         """
         wanted, layout, sigma = self._whole_numbers("counts", counts), self.instance_layout, self.bag_effect
-        if sigma is None or not self._effect_held:
+        if sigma is None or self._effect_logits is None:
             return _event.log_event(self._x, layout, wanted, sigma=sigma, weight=weight)
-        value = _random_effect.log_prob(_event.log_event, self._x.double(), layout, wanted, sigma, held=True)
+        value = _random_effect.log_prob(
+            _event.log_event, self._x.double(), layout, wanted, sigma, still=self._effect_logits
+        )
         value = value.to(self._x.dtype)
         return value if weight is None else value.sum() * weight
 
@@ -205,11 +207,11 @@ class CountDistribution:
         alone = self._log_probs_alone(self._x if self.bag_effect is None else self._x.double())
         if self.bag_effect is None:
             return alone
-        x, held = self._x.double(), self._effect_held
+        x = self._x.double()
         shifted = _random_effect.log_all_counts
         if torch.compiler.is_compiling():  # how many nodes there are depends on the values: a graph breaks here
             shifted = torch.compiler.disable(shifted)
-        table = shifted(_event.log_event, alone, x, self.instance_layout, self.bag_effect, held=held)
+        table = shifted(_event.log_event, alone, x, self.instance_layout, self.bag_effect, still=self._effect_logits)
         return table.to(self._x.dtype)
 
     def _log_probs_alone(self, x: Tensor) -> Tensor:
@@ -270,14 +272,15 @@ class CountDistribution:
             tensor([0.8808, 0.8808])
         """
         grad = torch.is_grad_enabled() and self.logits.requires_grad
+        logits = (self.logits if grad else self.logits.detach()).double()
         with torch.enable_grad():
-            x = self.logits.double() if grad else self.logits.detach().double().requires_grad_()
-            dist = self.with_logits(x)
-            dist._effect_held = True
-            (gradient,) = torch.autograd.grad(log_prob(dist).sum(), x, create_graph=grad)
+            nothing = torch.zeros_like(logits).requires_grad_()
+            dist = self.with_logits(logits + nothing)
+            dist._effect_logits = same = self.instance_layout.present(logits, -torch.inf)
+            (gradient,) = torch.autograd.grad(log_prob(dist).sum(), nothing, create_graph=grad)
             if self.instance_layout.copies is not None:
                 gradient = gradient / self.instance_layout.copies.clamp(min=1)
-            found = (torch.sigmoid(dist._x) + gradient).clamp(0.0, 1.0).to(self.logits.dtype)  # rounding only
+            found = (torch.sigmoid(same) + gradient).clamp(0.0, 1.0).to(self.logits.dtype)  # rounding only
         return found if grad else found.detach()
 
     def cdf(self, counts: Counts) -> Tensor:

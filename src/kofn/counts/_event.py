@@ -92,7 +92,8 @@ def posteriors(x: Tensor, layout: Layout, low: Tensor, high: Tensor | None) -> T
         found = EventGradient.apply(wide, low, high, _Ask(layout))
         if layout.copies is not None:
             found = found / layout.copies.clamp(min=1)
-        return (torch.sigmoid(wide) + found).to(dtype)
+        given: Tensor = torch.sigmoid(wide) + found
+        return given.to(dtype)
     return engine_for(x).posteriors(x, layout, low, high).to(dtype)
 
 
@@ -138,8 +139,8 @@ class _BagFunction(torch.autograd.Function):
             return cls._apply_to_batches(mapped, args)
         if transformed():
             *tensors, ask = args
-            return super().apply(*tensors, replace(ask, layout=ask.layout.outside()))
-        return super(torch.autograd.Function, cls).apply(*args)
+            return super().apply(*tensors, replace(ask, layout=ask.layout.outside()))  # type: ignore[no-untyped-call]
+        return super(torch.autograd.Function, cls).apply(*args)  # type: ignore[misc]
 
     @classmethod
     def _apply_to_batches(cls, mapped: list[bool], args: tuple[Any, ...]) -> Any:

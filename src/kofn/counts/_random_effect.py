@@ -46,7 +46,7 @@ LogProb = Callable[[Tensor, Layout, Tensor], Tensor]
 
 
 def log_prob(
-    log_event: LogProb, x: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, *, held: bool = False
+    log_event: LogProb, x: Tensor, layout: Layout, counts: Tensor, sigma: Tensor, *, still: Tensor | None = None
 ) -> Tensor:
     """log P(S = count) of each bag, in float64, of plain operations: that of the likeliest shift, and what all add.
 
@@ -56,15 +56,18 @@ def log_prob(
         layout: of the logits.
         counts: (b,) or (...), int64.
         sigma: standard deviations of the shifts, float64, one for each bag.
-        held: whether what the shift adds is a constant to autograd.
+        still: the same logits for what the shift adds, where derivatives by x are to know nothing of it; None for x.
     """
-    centre = mode(x, layout, counts, sigma)
-    y = x + layout.spread(sigma * centre)
-    alone = log_event(y, layout, counts)
-    if held:  # of logits x, d log P(S = s) / dx_i is P(y_i = 1 | S = s) - sigmoid(x_i), not - sigmoid(y_i)
-        p, nothing = torch.sigmoid(x.detach()), (x - x.detach()).nan_to_num(0.0)
-        alone = alone + layout.sum(nothing * (torch.sigmoid(y.detach()) - p))
-        y = y.detach()
+    if still is None:
+        centre = mode(x, layout, counts, sigma)
+        y = x + layout.spread(sigma * centre)
+        return _add(log_event(y, layout, counts), log_shift(y, layout, counts, sigma, centre))
+    centre = mode(still, layout, counts, sigma)
+    moved = layout.spread(sigma * centre)
+    y = still + moved
+    # Of logits x, d log P(S = s) / dx_i is P(y_i = 1 | S = s) - sigmoid(x_i), not - sigmoid(y_i).
+    nothing = (x - still).nan_to_num(0.0)
+    alone = log_event(x + moved, layout, counts) + layout.sum(nothing * (torch.sigmoid(y) - torch.sigmoid(still)))
     return _add(alone, log_shift(y, layout, counts, sigma, centre))
 
 
@@ -88,17 +91,18 @@ def event(
 
 
 def log_all_counts(
-    log_event: LogProb, alone: Tensor, x: Tensor, layout: Layout, sigma: Tensor, *, held: bool = False
+    log_event: LogProb, alone: Tensor, x: Tensor, layout: Layout, sigma: Tensor, *, still: Tensor | None = None
 ) -> Tensor:
     """log P(S = s) for every s, laid out as `Layout.of_counts` says, from those of independent labels: float64."""
-    table = _add(alone, log_shifts(x.detach() if held else x, layout, sigma))
+    table = _add(alone, log_shifts(x if still is None else still, layout, sigma))
     # Where logits are so large that log P(S = s) is all but undone by the shift, too few digits are left: such counts
     # are asked for one by one.
     lost = (alone > -torch.inf) & (alone < _DIGITS * table.detach().clamp(max=-1.0))
     if not _require.holds(~lost):
 
         def ask(rows: Tensor, part: Layout, counts: Tensor, bags: Tensor) -> Tensor:
-            return log_prob(log_event, rows, part, counts, sigma.flatten()[bags], held=held)
+            same = None if still is None else layout.to_rows(still, -torch.inf).reshape(-1, rows.shape[-1])[bags]
+            return log_prob(log_event, rows, part, counts, sigma.flatten()[bags], still=same)
 
         table = asked_one_by_one(table, lost, x, layout, ask)
     return table

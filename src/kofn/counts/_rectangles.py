@@ -70,13 +70,10 @@ class BySize:
         self._groups = [size for size in torch.bincount(kind).tolist() if size] if len(sizes) else [0] * together
 
     def cut_entries(self, values: Tensor, fill: float, *, extra: int = 0) -> list[Tensor]:
-        lengths = self._sizes + extra
-        starts = lengths.cumsum(0) - lengths
-        take = _ranges(starts[self._order], lengths[self._order])
-        groups = lengths[self._order].split(self._groups)
-        ordered = values.index_select(-1, take.to(values.device))
-        pieces = ordered.split([int(group.sum()) for group in groups], -1)
-        return [_rectangle(piece, group, extra, fill) for piece, group in zip(pieces, groups, strict=True)]
+        index, shapes = self._sources(extra)
+        flat = pad(values, (0, 1), value=fill).index_select(-1, index.to(values.device))
+        pieces = flat.split([rows * columns for rows, columns in shapes], -1)
+        return [piece.unflatten(-1, shape) for piece, shape in zip(pieces, shapes, strict=True)]
 
     def cut(self, per_bag: Tensor) -> list[Tensor]:
         return list(per_bag.index_select(0, self._order.to(per_bag.device)).split(self._groups))
@@ -86,28 +83,21 @@ class BySize:
         return together.index_select(0, self._place.to(together.device))
 
     def join_entries(self, values: Sequence[Tensor], *, extra: int = 0) -> Tensor:
-        lengths = self._sizes[self._order] + extra
-        flat = [
-            value.reshape(-1).index_select(
-                0, _ranges(torch.arange(len(length)) * value.shape[1], length).to(value.device)
-            )
-            for value, length in zip(values, lengths.split(self._groups), strict=True)
-        ]
-        together = torch.cat(flat) if flat else torch.zeros(0, dtype=torch.float64)
-        starts = lengths.cumsum(0) - lengths
-        return together.index_select(0, _ranges(starts[self._place], lengths[self._place]).to(together.device))
+        index, _ = self._sources(extra)
+        back = torch.empty(int(self._sizes.sum()) + extra * len(self._sizes) + 1, dtype=torch.int64)
+        back[index] = torch.arange(len(index))
+        together = torch.cat([value.flatten() for value in values]) if values else torch.zeros(0, dtype=torch.float64)
+        return together.index_select(0, back[:-1].to(together.device))
 
-
-def _rectangle(piece: Tensor, lengths: Tensor, extra: int, fill: float) -> Tensor:
-    columns = torch.arange(max(1 + extra, int(lengths.max()) if len(lengths) else 0))
-    absent = columns >= lengths.unsqueeze(-1)
-    index = (lengths.cumsum(0) - lengths).unsqueeze(-1) + columns
-    index = index.clamp(max=piece.shape[-1]).flatten()
-    padded = pad(piece, (0, 1)).index_select(-1, index.to(piece.device)).unflatten(-1, absent.shape)
-    return padded.masked_fill(absent.to(piece.device), fill)
-
-
-def _ranges(starts: Tensor, lengths: Tensor) -> Tensor:
-    """starts_0, starts_0 + 1, ... (lengths_0 of them), starts_1, ...: runs of indices, one after the other."""
-    before = lengths.cumsum(0) - lengths
-    return torch.arange(int(lengths.sum())) + (starts - before).repeat_interleave(lengths)
+    def _sources(self, extra: int) -> tuple[Tensor, list[tuple[int, int]]]:
+        """Which entry is where in the rectangles, one after the other, the one past the last for none; their shapes."""
+        lengths = self._sizes + extra
+        starts, none = lengths.cumsum(0) - lengths, int(lengths.sum())
+        indices, shapes = [], []
+        for bags in self._order.split(self._groups):
+            columns = max(1 + extra, int(lengths[bags].max()) if len(bags) else 0)
+            column = torch.arange(columns)
+            there = column < lengths[bags].unsqueeze(-1)
+            indices.append(torch.where(there, starts[bags].unsqueeze(-1) + column, none).flatten())
+            shapes.append((len(bags), columns))
+        return torch.cat(indices) if indices else torch.zeros(0, dtype=torch.int64), shapes
