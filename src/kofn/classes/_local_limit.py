@@ -10,7 +10,7 @@ small or predictions confident, so that the variance in some direction falls bel
 * Counts are integers. The Gaussian's density is divided by its sum over the integers, direction by direction: with
   d_1, d_2, ... the conditional variances of one count after the other, -log(2 pi d) / 2 becomes -log theta(d),
   theta(d) = sum_m e^{-m^2 / 2d}, the same to e^{-20 d} from d = 1 on, and 0 instead of infinite for d = 0.
-* In e, the inverse 1/l of an eigenvalue l of the covariance becomes l^3 / (l^4 + s^4), s = 0.3 C / (C - 1).
+* In e, the inverse 1/l of an eigenvalue l of the covariance becomes l^7 / (l^8 + s^8), s = 0.3 C / (C - 1).
 * Of each class by itself, log P(K_c = k_c) is known exactly, in linear time. The errors that the same formula makes of
   these are taken away from L, weighted by 1 - k_c / n, which sum to C - 1: for two classes L is exact, and the error of
   a small count of many classes is nearly all its own.
@@ -31,7 +31,9 @@ from kofn.classes._rows import NEVER, Rows
 from kofn.classes._tilt import newton_step, solve_tilt, tilted
 from kofn.counts import CountDistribution
 
-_SMALL = 0.3  # the standard deviation squared below which e is left out
+_STILL = 1e-8  # a variance below which the tilt does not follow the logits: nothing depends on it there
+_SMALL = 0.3  # the variance below which e is left out
+_ORDER = 8
 _CELLS = 1 << 19  # instances times classes squared of a batch
 
 
@@ -51,24 +53,24 @@ def log_prob(rows: Rows, steps: int = 2) -> Tensor:
     possible = (tilted(rows, tilt).mean - rows.counts).abs().amax(-1) < 1e-6 * (1.0 + rows.weight.sum(-1))
     for _ in range(steps):
         at = tilted(rows, tilt)
-        tilt = tilt + newton_step(at, rows.counts - at.mean)
+        tilt = tilt + newton_step(at, rows.counts - at.mean, _STILL)
     at = tilted(rows, tilt)
     weight, size, k = rows.weight.unsqueeze(-1), rows.weight.sum(-1, keepdim=True), rows.counts
-    kinds = (k > 0).sum(-1)
+    kinds = (k > 0).sum(-1).clamp(min=1).to(k.dtype)
     damping = _SMALL * kinds / (kinds - 1).clamp(min=1)
     joint = lattice(at.shared, k) + edgeworth(at.p, rows.weight, _damped_inverse(at.covariance, damping))
     # The same of each class against the rest, whose law has two classes and its cumulants in closed form.
     spread = at.p * (1.0 - at.p)
     variance = (weight * spread).sum(1)
     third, fourth = ((weight * spread * skew).sum(1) for skew in (1.0 - 2.0 * at.p, 1.0 - 6.0 * spread))
-    inverse = variance**3 / (variance**4 + _SMALL**4)
+    inverse = variance ** (_ORDER - 1) / (variance**_ORDER + _SMALL**_ORDER)
     alone = -_log_theta(variance) + fourth * inverse**2 / 8 - 5 * third**2 * inverse**3 / 24
     exact = _log_marginals(rows, tilt)
     value = joint + ((1.0 - k / size.clamp(min=1.0)) * (exact - alone)).sum(-1)
     multinomial = torch.lgamma(size.squeeze(-1) + 1) - (torch.lgamma(k + 1) - torch.xlogy(k, k)).sum(-1)
     multinomial = multinomial - torch.xlogy(size, size).squeeze(-1)
     value = torch.maximum(torch.minimum(value, exact.amin(-1)), multinomial)
-    return torch.where(possible, value + at.f, NEVER)
+    return torch.where(possible, (value + at.f).clamp(max=0.0), NEVER)
 
 
 def lattice(shared: Tensor, counts: Tensor) -> Tensor:
@@ -130,11 +132,12 @@ def edgeworth(p: Tensor, weight: Tensor, inverse: Tensor) -> Tensor:
 
 
 def _damped_inverse(covariance: Tensor, damping: Tensor) -> Tensor:
-    """Each eigenvalue l, 0 too, to l^3 / (l^4 + s^4): the mean of 1 / (l - r) over the four roots of r^4 = -s^4."""
-    root = torch.polar(damping, torch.full_like(damping, math.pi / 4))
-    shift = torch.diag_embed(root.unsqueeze(-1).expand(*covariance.shape[:2]))
-    both: Tensor = torch.linalg.inv(covariance - shift) + torch.linalg.inv(covariance + shift)
-    return both.real / 2  # the other two roots are the conjugates
+    """Each eigenvalue l, 0 too, to l^7 / (l^8 + s^8): the mean of 1 / (l - r) over the eight roots of r^8 = -s^8."""
+    angles = torch.arange(1.0, _ORDER, 2.0, dtype=damping.dtype, device=damping.device) * (math.pi / _ORDER)
+    roots = torch.polar(damping.unsqueeze(-1).expand(-1, len(angles)), angles.expand(len(damping), -1))
+    shifts = torch.diag_embed(roots.unsqueeze(-1).expand(*roots.shape, covariance.shape[-1]))
+    inverse: Tensor = torch.linalg.inv(covariance.unsqueeze(1) - shifts).real.mean(1)
+    return inverse  # the other four roots are the conjugates
 
 
 def _log_theta(variance: Tensor) -> Tensor:

@@ -51,9 +51,9 @@ def tilted(rows: Rows, tilt: Tensor) -> Tilted:
     return Tilted(f, p, weighted.sum(1), shared, covariance)
 
 
-def newton_step(at: Tilted, gap: Tensor, precision: Tensor | float = 0.0) -> Tensor:
+def newton_step(at: Tilted, gap: Tensor, precision: Tensor | float) -> Tensor:
     """(cov K + precision)^-1 gap, (b, C)."""
-    ridge = _RIDGE * at.covariance.diagonal(dim1=1, dim2=2).sum(-1) + 1e-300 + precision
+    ridge = _RIDGE * at.covariance.diagonal(dim1=1, dim2=2).sum(-1) + precision
     hessian = at.covariance + torch.diag_embed(ridge.unsqueeze(-1).expand_as(gap))
     step: Tensor = torch.linalg.solve_ex(hessian, gap.unsqueeze(-1))[0].squeeze(-1)
     return step
@@ -76,7 +76,7 @@ def _solve_tilt(rows: Rows, precision: Tensor | None) -> Tensor:
         by = temperature.unsqueeze(-1)
         at = tilted(rows._replace(log_p=rows.log_p / by.unsqueeze(-1)), tilt / by)
         gap = rows.counts - at.mean - rho.unsqueeze(-1) * tilt
-        step = newton_step(at, gap, rho * temperature) * by
+        step = newton_step(at, gap, rho * temperature + 1e-300) * by
         # Where logits leave nearly nothing open the Hessian vanishes, and with it the scale of a step.
         far = (step / by).abs().amax(-1, keepdim=True)
         step = torch.nan_to_num(step * (20.0 / far.clamp(min=20.0)))
