@@ -131,7 +131,7 @@ def test_large_bags_of_ten_classes_learn_from_joint_counts() -> None:
     assert made.loss_ == "joint"
     assert made.score(X, truth) > 0.9
     given = made.posterior_proba(X, counts, groups)
-    np.testing.assert_allclose(given.reshape(100, 64, 10).sum(1), counts[::64], atol=0.1)
+    np.testing.assert_allclose(given.reshape(100, 64, 10).sum(1), counts[::64], atol=0.3)
     assert (given.argmax(1) == truth).mean() >= made.score(X, truth)
 
 

@@ -119,21 +119,23 @@ def _differences(logits: Tensor) -> Tensor:
 
 
 def _log_prob(x: Tensor, layout: Layout, counts: Tensor, method: Method) -> Tensor:
+    exact = _exact(layout, counts, method)
+    if exact is True and layout.copies is None and _native_takes(x):
+        return _by_core(x, layout, counts)
     x, counts, bags = x.reshape(-1, x.shape[-1]), counts.reshape(-1, counts.shape[-1]), flat(layout)
-    exact = _exact(bags, counts, method)
     if isinstance(exact, bool):
         return _value(x, bags, counts, exact=exact).reshape(layout.shape)
     values = [_value(*_part(x, bags, counts, which), exact=which is exact) for which in (exact, ~exact)]
-    return torch.cat(values)[_places(exact)].reshape(layout.shape)
+    return torch.cat(values)[_places(exact.flatten())].reshape(layout.shape)
 
 
 def _posteriors(x: Tensor, layout: Layout, counts: Tensor, method: Method) -> Tensor:
+    exact = _exact(layout, counts, method)
     rows, counts, bags = x.reshape(-1, x.shape[-1]), counts.reshape(-1, counts.shape[-1]), flat(layout)
-    exact = _exact(bags, counts, method)
     if isinstance(exact, bool):
         return _given(rows, bags, counts, exact=exact).reshape(x.shape)
     values = [_given(*_part(rows, bags, counts, which), exact=which is exact) for which in (exact, ~exact)]
-    return torch.cat(values)[_places(bags.spread(exact))].reshape(x.shape)
+    return torch.cat(values)[_places(bags.spread(exact.flatten()))].reshape(x.shape)
 
 
 def flat(layout: Layout) -> Ragged:
@@ -145,7 +147,7 @@ def flat(layout: Layout) -> Ragged:
     return Ragged(bags * layout.length, layout.device, offsets, copies)
 
 
-def _exact(layout: Ragged, counts: Tensor, method: Method) -> Tensor | bool:
+def _exact(layout: Layout, counts: Tensor, method: Method) -> Tensor | bool:
     """Whether bags are computed exactly: each of them, or all."""
     _require.option("method", method, ("auto", "exact", "limit"))
     if method != "auto":
@@ -160,6 +162,7 @@ def _exact(layout: Ragged, counts: Tensor, method: Method) -> Tensor | bool:
 
 def _part(x: Tensor, layout: Ragged, counts: Tensor, which: Tensor) -> tuple[Tensor, Ragged, Tensor]:
     """Some of the bags."""
+    which = which.flatten()
     entries = layout.spread(which)
     sizes = layout.offsets.diff()[which.cpu()]
     copies = None if layout.copies is None else layout.copies[entries]
@@ -177,8 +180,24 @@ def _value(x: Tensor, layout: Layout, counts: Tensor, *, exact: bool) -> Tensor:
     if exact and layout.copies is not None:  # a table of all counts is as long as there are people
         entries, layout = layout.people()
         x = x[entries]
-    solve, plain, x = _engine(x, layout, counts, exact=exact)
-    return with_gradient(x, solve, plain, lambda grad: layout.spread(grad).unsqueeze(-1))
+    if exact and _native_takes(x):
+        return _by_core(x, layout, counts)
+    return with_gradient(x.double(), *_in_torch(layout, counts, exact=exact))
+
+
+def _by_core(x: Tensor, layout: Layout, counts: Tensor) -> Tensor:
+    """The exact log P(K = k), of `layout.shape`, by the C++ core."""
+
+    def solve(x: Tensor, wanted: bool) -> tuple[Tensor, Tensor | None]:
+        value, gradient, _ = _native.class_counts(x, layout.offsets, counts.contiguous(), gradient=wanted)
+        return value, gradient
+
+    def plain(x: Tensor) -> Tensor:
+        each = counts.reshape(-1, counts.shape[-1])
+        value = _in_torch(flat(layout), each, exact=True)[1](x.reshape(-1, x.shape[-1]))
+        return value.reshape(layout.shape).to(x.dtype)
+
+    return with_gradient(_computable(x), solve, plain, lambda grad: layout.spread(grad).unsqueeze(-1))
 
 
 def _given(x: Tensor, layout: Layout, counts: Tensor, *, exact: bool) -> Tensor:
@@ -202,10 +221,10 @@ def _given(x: Tensor, layout: Layout, counts: Tensor, *, exact: bool) -> Tensor:
     return found / found.sum(-1, keepdim=True).masked_fill(absent, 1.0)
 
 
-def _engine(
-    x: Tensor, layout: Layout, counts: Tensor, *, exact: bool
-) -> tuple[Solve, Callable[[Tensor], Tensor], Tensor]:
-    """What computes value and gradient, the same in plain operations, and the logits as the former takes them."""
+def _in_torch(
+    layout: Layout, counts: Tensor, *, exact: bool
+) -> tuple[Solve, Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+    """For `with_gradient`, of logits in float64: value and gradient, plain operations, and from bags to entries."""
     higher: Engine = _recursion.log_prob if exact else _local_limit.log_prob
     first: Engine = _recursion.log_prob if exact else partial(_local_limit.log_prob, steps=1)
     batches = _recursion.batches if exact else _local_limit.batches
@@ -229,13 +248,7 @@ def _engine(
         gradient = gradient.masked_fill(entries == -torch.inf, 0.0).masked_fill(entries.isnan(), torch.nan)
         return value.detach(), gradient
 
-    def core(x: Tensor, wanted: bool) -> tuple[Tensor, Tensor | None]:
-        value, gradient, _ = _native.class_counts(x, layout.offsets, counts.contiguous(), gradient=wanted)
-        return value, gradient
-
-    if exact and not transformed() and _native_takes(x):
-        return core, plain, _computable(x)
-    return solve, plain, x.double()
+    return solve, plain, lambda grad: layout.spread(grad).unsqueeze(-1)
 
 
 def _by_batches(rows: Rows, batches: list[Tensor], engine: Engine) -> tuple[Tensor, Tensor]:
@@ -254,7 +267,7 @@ def _by_batches(rows: Rows, batches: list[Tensor], engine: Engine) -> tuple[Tens
 
 
 def _native_takes(x: Tensor) -> bool:
-    return backend() == "native" and _native.takes(x)
+    return backend() == "native" and not transformed() and _native.takes(x)
 
 
 def _computable(x: Tensor) -> Tensor:
