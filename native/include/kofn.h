@@ -29,7 +29,14 @@ extern "C" {
 
 enum { KOFN_FLOAT32 = 0, KOFN_FLOAT64 = 1 };
 enum { KOFN_BASELINE = 1, KOFN_AVX2 = 2, KOFN_AVX512 = 4 };
-enum { KOFN_OK = 0, KOFN_BAD_ARGUMENT = 1, KOFN_NO_MEMORY = 2, KOFN_NO_SUCH_LEVEL = 3, KOFN_FAILED = 4 };
+enum {
+    KOFN_OK = 0,
+    KOFN_BAD_ARGUMENT = 1,
+    KOFN_NO_MEMORY = 2,
+    KOFN_NO_SUCH_LEVEL = 3,
+    KOFN_FAILED = 4,
+    KOFN_LARGE_LOGITS = 5 /* of kofn_event and kofn_all_counts: some finite logit is above 1e5 in size; answers have fewer digits */
+};
 
 /* log P(A) of the event A = {low <= S <= high} of each bag, its derivatives, and what it says of the instances.
  *
@@ -101,7 +108,7 @@ KOFN_API int kofn_class_counts(int dtype, const void* logits, const int64_t* off
                                const int64_t* counts, void* value, void* gradient, double* posterior, int level, int threads);
 
 /* Goes up with every change of a signature above, so that a caller can refuse a library that it was not written for. */
-enum { KOFN_INTERFACE = 8 };
+enum { KOFN_INTERFACE = 9 };
 KOFN_API int kofn_interface(void);
 
 /* The instruction sets that this build has and this machine can run, as a mask. */

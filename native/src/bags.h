@@ -1,6 +1,7 @@
 // What is left of some bags to decide, once the instances with infinite logits are taken out.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -16,7 +17,8 @@ struct Input {
     const void* logits;
     const int64_t* offsets;
     int64_t n, b;
-    const int64_t* copies = nullptr;  // how many alike people each row stands for; null: one
+    const int64_t* copies = nullptr;      // how many alike people each row stands for; null: one
+    std::atomic<bool>* large = nullptr;  // becomes true where a finite logit is above largest_logit in size; or null
 
     int64_t start(int64_t j) const { return offsets ? offsets[j] : j * n; }
     int64_t size(int64_t j) const { return start(j + 1) - start(j); }  // in rows
@@ -25,7 +27,7 @@ struct Input {
     // Some instances as a bag of their own.
     Input part(int64_t from, int64_t number) const {
         const char* bytes = static_cast<const char*>(logits);
-        return {wide, bytes + from * static_cast<int64_t>(wide ? sizeof(double) : sizeof(float)), nullptr, number, 1};
+        return {wide, bytes + from * static_cast<int64_t>(wide ? sizeof(double) : sizeof(float)), nullptr, number, 1, nullptr, large};
     }
 };
 

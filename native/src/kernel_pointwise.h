@@ -9,21 +9,20 @@ namespace {
 using kofn::Moments;
 using kofn::Range;
 
-bool finite(const double* x, int64_t n) {
-    Lanes bad{};  // x - x is 0 for finite x and NaN otherwise; a NaN stays
+bool ordinary(const double* x, int64_t n) {
+    const Lanes most = splat(kofn::largest_logit);
+    Mask others{};
     int64_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-        const Lanes v = load(x + i);
-        bad += v - v;
-    }
-    double rest = sum(bad);
-    for (; i < n; ++i) rest += x[i] - x[i];
-    return rest == 0.0;
+    for (; i + lanes <= n; i += lanes) others |= ~(abs(load(x + i)) <= most);  // so that a NaN is one of them
+    bool all = true;
+    for (; i < n; ++i) all &= x[i] >= -kofn::largest_logit && x[i] <= kofn::largest_logit;
+    for (int k = 0; k < lanes; ++k) all &= others[k] == 0;
+    return all;
 }
 
 bool widen(const float* x, int64_t n, double* out) {
     for (int64_t i = 0; i < n; ++i) out[i] = x[i];
-    return finite(out, n);
+    return ordinary(out, n);
 }
 
 struct Odds {

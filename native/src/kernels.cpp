@@ -16,7 +16,7 @@ namespace kofn {
 
 extern const Kernels KOFN_TABLE;
 const Kernels KOFN_TABLE = {
-    lanes,   widen, finite, sigmoid, log_all, exp_all, log_sigmoid, sum_abs, range, moments, tilt, tilt_copies,
+    lanes,   widen, ordinary, sigmoid, log_all, exp_all, log_sigmoid, sum_abs, range, moments, tilt, tilt_copies,
     clamp, gradient<double>, gradient<float>, recursion_forward, recursion_backward, frequencies, characteristic, characteristic_of_copies, complete, inverse, make_sides, pull,
     lean, straighten, convolve, make_roots, square, effect_nodes, effect_terms, effect_weights, effect_means,
     class_table_one, class_table_many, class_fourier,

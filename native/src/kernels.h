@@ -86,12 +86,15 @@ static inline int64_t class_fourier_work(int lanes, int64_t size, int64_t classe
     return lanes * class_block(size) * (4 + classes) + 2 * frequencies * (class_blocks(size) + 1);
 }
 
+// Beyond it, float64 does not hold the differences of logits beside their sums.
+constexpr double largest_logit = 1e5;
+
 struct Kernels {
     int lanes;
 
     // kernel_pointwise.h
-    bool (*widen)(const float* x, int64_t n, double* out);   // to float64; returns whether all are finite
-    bool (*finite)(const double* x, int64_t n);
+    bool (*widen)(const float* x, int64_t n, double* out);   // to float64; returns whether all are ordinary
+    bool (*ordinary)(const double* x, int64_t n);            // no NaN, none above largest_logit in size
     void (*sigmoid)(const double* z, int64_t n, double t, double* p, double* q);  // of z + t
     void (*log)(double* x, int64_t n);                       // in place, of positive normal numbers
     void (*exp)(double* x, int64_t n);                       // in place, of numbers that are not positive

@@ -97,8 +97,11 @@ class Engine(Protocol):
     def posteriors(self, x: Tensor, layout: Layout, low: Tensor, high: Tensor | None) -> Tensor:
         """P(y_i = 1 | low <= S <= high), float64; P(y_i = 1) where that is impossible."""
 
-    def all_counts(self, x: Tensor, layout: Layout, *, tilts: bool) -> tuple[Tensor, Any]:
-        """log P(S = s) for every s, laid out as `layout.of_counts`, and what `all_counts_gradient` wants back."""
+    def all_counts(self, x: Tensor, layout: Layout, *, tilts: bool) -> tuple[Tensor, Any, bool]:
+        """log P(S = s) for every s, laid out as `layout.of_counts`, and what `all_counts_gradient` wants back.
+
+        Last, whether some finite logits are too large, as of `event`.
+        """
 
     def all_counts_gradient(self, x: Tensor, layout: Layout, tilts: Any, weights: Tensor) -> Tensor:
         """The gradient of sum_s weights_s log P(S = s), float64."""
@@ -189,13 +192,13 @@ class TorchEngine:
         ]
 
     @classmethod
-    def all_counts(cls, x: Tensor, layout: Layout, *, tilts: bool) -> tuple[Tensor, Any]:
+    def all_counts(cls, x: Tensor, layout: Layout, *, tilts: bool) -> tuple[Tensor, Any, bool]:
         pieces, found, leans = layout.rectangles(), [], []
         for bags in map(Undecided.of, pieces.cut_entries(x.to(_device_of(x)), -torch.inf)):
             values, lean = sweep(bags)
             found.append(to_bag(values, bags, -torch.inf))
             leans.append(lean)
-        return pieces.join_entries(found, extra=1).to(x), leans
+        return pieces.join_entries(found, extra=1).to(x), leans, any_large(x)
 
     @classmethod
     def all_counts_gradient(cls, x: Tensor, layout: Layout, tilts: Any, weights: Tensor) -> Tensor:
