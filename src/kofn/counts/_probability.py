@@ -181,6 +181,15 @@ class Interval:
         return value.masked_fill(bags.broken, torch.nan)
 
 
+def log_none(logits: Tensor, layout: Layout) -> Tensor:
+    """log P(S = 0) = -sum_i softplus(x_i) of each bag, from float64 logits with -inf for absent instances."""
+    value = layout.sum(logsigmoid(-logits))
+    value = value * torch.ones_like(value).masked_fill(
+        value.isnan(), torch.nan
+    )  # NaN in all of the bag's gradient, too
+    return value.masked_fill(value == -torch.inf, -torch.inf)  # impossible, with gradient zero
+
+
 def log_any(logits: Tensor, layout: Layout) -> Tensor:
     """log P(S >= 1) of each bag, from float64 logits with -inf for absent instances: a closed form, for every logit.
 
@@ -188,7 +197,7 @@ def log_any(logits: Tensor, layout: Layout) -> Tensor:
     is. When T is below e^-40, every softplus(x_i) is e^{x_i} to rounding and log T = logsumexp(x), which does not
     underflow. -inf, with gradient zero, where that is impossible.
     """
-    none = -layout.sum(logsigmoid(-logits))
+    none = -log_none(logits, layout)
     tiny, large = none <= _TINY, none > math.log(2)
     # Each formula sees only a T at which it is finite and has a finite derivative: no 0 inf comes back from the others.
     by_expm1 = torch.log(-torch.expm1(-none.masked_fill(tiny | large, 1.0)))
