@@ -148,10 +148,7 @@ class TorchEngine:
     def _interval(cls, x: Tensor, layout: Layout, low: Tensor, high: Tensor | None) -> tuple[Tensor, Tensor]:
         """log P(low <= S <= high), and its gradient c_i (P(y_i = 1 | low <= S <= high) - p_i): float64."""
         pieces, intervals = cls._intervals(x, layout, low, high)
-        given = pieces.join_entries([interval.posteriors() for interval in intervals])
-        gradient = given - torch.sigmoid(x.to(given))
-        if layout.copies is not None:
-            gradient = layout.present(gradient * layout.copies, 0.0)
+        gradient = pieces.join_entries([interval.gradient() for interval in intervals])
         return pieces.join([interval.log_prob() for interval in intervals]), gradient
 
     @classmethod
