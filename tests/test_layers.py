@@ -8,12 +8,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from graphlib import CycleError
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import layers
 import picture
 import pytest
+import walk
 
 
 def lint(source: Path) -> tuple[bool, str]:
@@ -115,6 +116,14 @@ def test_a_new_import_is_a_new_arrow_and_a_circle_cannot_be_drawn() -> None:
 def test_files_stay_short() -> None:
     for path in layers.SOURCE.rglob("*.py"):
         assert len(path.read_text().splitlines()) <= 500, f"{path.name} has grown out of one purpose"
+
+
+def test_no_file_on_the_way_of_a_loss_is_called_from_what_it_calls() -> None:
+    steps = walk.walk()
+    TopologicalSorter({step.file: step.callers for step in steps}).prepare()  # a circle is an error
+    assert steps[0].file == "losses/_count.py"
+    assert {"targets/_bounds.py", "counts/_event.py", "counts/_engines.py"} <= {step.file for step in steps}
+    assert len(steps) <= 10
 
 
 @pytest.mark.slow

@@ -15,8 +15,8 @@ from kofn.counts import _event, _quantiles, _random_effect
 from kofn.counts._layout import LARGEST, Layout, lay_out
 from kofn.counts._probability import log_any, log_none
 
-#: One number for each bag as a tensor, an array or a list; or one int for all bags.
 Counts = Tensor | Sequence[int] | int
+"""One number for each bag as a tensor, an array or a list; or one int for all bags."""
 
 
 class CountDistribution:
