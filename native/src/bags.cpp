@@ -22,7 +22,8 @@ void Undecided::gather(const Kernels& kernels, const Input& input, int64_t first
     start_.resize(static_cast<std::size_t>(last - first + 1));
     for (int64_t j = first; j <= last; ++j) start_[j - first] = input.start(j) - begin;
     const auto one = [](int64_t copies) { return copies == 1; };
-    if (!ordinary || (input.copies && !std::all_of(input.copies + begin, input.copies + begin + total, one))) compact(z_, input);
+    if (!ordinary || (input.copies && !std::all_of(input.copies + begin, input.copies + begin + total, one)))
+        compact(z_, input);
 }
 
 void Undecided::find_probabilities(const Kernels& kernels) {

@@ -26,8 +26,8 @@ bool widen(const float* x, int64_t n, double* out) {
 }
 
 struct Odds {
-    Lanes e;         // e^{-|x|}
-    Lanes larger;    // 1 / (1 + e), the larger of p and q
+    Lanes e;       // e^{-|x|}
+    Lanes larger;  // 1 / (1 + e), the larger of p and q
     Lanes p, q;
 };
 
@@ -102,8 +102,8 @@ Moments moments(const double* p, const double* q, const double* c, int64_t n) {
 }
 
 // The bag under the tilt t: p and q of x = z + t, their moments, and what leads back from the tilted distribution
-// (Tilted::back). 1 / (1 + e^{-|z|}) is the larger of p0 and q0. The factors whose logarithms are wanted lie between 1/2
-// and 2: hundreds are multiplied before a logarithm is taken.
+// (Tilted::back). 1 / (1 + e^{-|z|}) is the larger of p0 and q0. The factors whose logarithms are wanted lie between
+// 1/2 and 2: hundreds are multiplied before a logarithm is taken.
 Moments tilt(const double* z, const double* p0, const double* q0, int64_t n, double t, double* p, double* q) {
     constexpr int64_t block = 512 * lanes;
     Lanes mean{}, variance{}, widest{}, above{}, logs{};
@@ -135,11 +135,11 @@ Moments tilt(const double* z, const double* p0, const double* q0, int64_t n, dou
     return {sum(mean), sum(variance), largest(widest), sum(above), total.high, total.low, sum(logs)};
 }
 
-// The same for rows that stand for `copies` people each. With so many, every logarithm has to be right to its own last digit:
-// with m = min(p, q) and d = |x| - |z|, the one wanted of a row is log(1 + m (e^{-d} - 1)), with m of z where d > 0 and, with
-// the opposite signs of both, of x where it is not. d is +-t where x and z have the same sign.
-Moments tilt_copies(const double* z, const double* p0, const double* q0, const double* c, int64_t n, double t, double* p,
-                    double* q) {
+// The same for rows that stand for `copies` people each. With so many, every logarithm has to be right to its own last
+// digit: with m = min(p, q) and d = |x| - |z|, the one wanted of a row is log(1 + m (e^{-d} - 1)), with m of z where d
+// > 0 and, with the opposite signs of both, of x where it is not. d is +-t where x and z have the same sign.
+Moments tilt_copies(const double* z, const double* p0, const double* q0, const double* c, int64_t n, double t,
+                    double* p, double* q) {
     Lanes mean{}, variance{}, widest{}, above{}, logs{};
     Exact<Lanes> cost;
     for (int64_t i = 0; i < n; i += lanes) {
