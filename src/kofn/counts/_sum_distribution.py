@@ -122,7 +122,8 @@ class SumDistribution:
             >>> kofn.counts.SumDistribution(torch.zeros(3), [1, 2, 3], categories=False).log_prob(3).exp()  # 3 or 1 + 2
             tensor(0.2500)
         """
-        return _sums.log_total(self._x, self._question(total)).to(self.logits.dtype)
+        totals = self.instance_layout.whole_numbers("total", total)
+        return _sums.log_total(self._x, self._values, totals, self.instance_layout).to(self.logits.dtype)
 
     def posteriors(self, total: Counts) -> Tensor:
         """P(y_i = c | T = total), or of two classes P(y_i = 1 | T = total): the shape and dtype of the logits.
@@ -136,7 +137,8 @@ class SumDistribution:
             >>> kofn.counts.SumDistribution(torch.zeros(3), [1, 2, 3], categories=False).posteriors(3)
             tensor([0.5000, 0.5000, 0.5000])
         """
-        found = _sums.posteriors(self._x, self._question(total))
+        totals = self.instance_layout.whole_numbers("total", total)
+        found = _sums.posteriors(self._x, self._values, totals, self.instance_layout)
         return (found if self.categories else found[..., 1]).to(self.logits.dtype)
 
     def condition(self, known: object) -> tuple[SumDistribution, Tensor]:
@@ -182,10 +184,6 @@ class SumDistribution:
         p, values = _sums.certain(self._x).softmax(-1), self._values.double()
         mean = (p * values).sum(-1, keepdim=True)
         return mean.squeeze(-1), (p * (values - mean).square()).sum(-1)
-
-    def _question(self, total: Counts) -> _sums.Question:
-        totals = self.instance_layout.whole_numbers("total", total)
-        return _sums.Question(_sums.Values.of(self._values), totals, self.instance_layout)
 
 
 def _require_values(value: object, logits: Tensor, *, categories: bool) -> Tensor:

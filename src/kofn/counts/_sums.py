@@ -27,11 +27,12 @@ whose terms are all positive: it knows an impossible total exactly and needs no 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
 from kofn.counts._characteristic import radius
@@ -45,9 +46,9 @@ _TINY = 1e-19  # of A: frequencies of which no posterior hears anything
 _NO_ZERO = 1e-100  # added to a factor: nothing beside any but 0, by which could not be divided
 _BLOCK = 1 << 17  # numbers in a temporary (instances x frequencies), which the processor's cache holds
 _TABLE = 1 << 12  # values from 0 to here have a place each in a table
-_MOST_POINTS = 1 << 24  # of the trapezoid rule, and what a bag may ask of the recursion
-_MOST_CELLS = 1e11
-_CELLS = 1 << 20  # of a table that is made at once
+_MOST_POINTS = 1 << 24  # of the trapezoid rule, and numbers in a table of the recursion
+_MOST_STEPS = 1e11  # of the recursion: a quarter of an hour
+_CELLS = 1 << 20  # of the recursion's tables of some bags
 
 
 @dataclass(frozen=True)
@@ -101,17 +102,28 @@ class Question:
     found: Tensor | None = None
 
 
-def log_total(x: Tensor, question: Question) -> Tensor:
-    """log P(T = total) of each bag, from float64 logits (*entries, C) of the categories."""
-    wanted = x.requires_grad and torch.is_grad_enabled()
-    value: Tensor = LogTotal.apply(x, replace(question, wanted=wanted))
+def log_total(x: Tensor, values: Tensor, totals: Tensor, layout: Layout) -> Tensor:
+    """log P(T = total) of each bag, from float64 logits (*entries, C) of the categories.
+
+    Args:
+        x: (*entries, C) float64.
+        values: int64, of the same shape, or (C,) for all instances alike.
+        totals: int64, of the layout's shape.
+        layout: which instance belongs to which bag, and their copies.
+    """
+    value: Tensor
+    if torch.compiler.is_compiling():  # how many frequencies there are depends on the values: a graph breaks here
+        value = torch.compiler.disable(log_total)(x, values, totals, layout)
+    else:
+        wanted = x.requires_grad and torch.is_grad_enabled()
+        value = LogTotal.apply(x, Question(Values.of(values), totals, layout, wanted))
     return value
 
 
-def posteriors(x: Tensor, question: Question) -> Tensor:
+def posteriors(x: Tensor, values: Tensor, totals: Tensor, layout: Layout) -> Tensor:
     """P(y_i = c | T = total) of one copy of each instance, (*entries, C); 0 where there is no instance."""
-    change = _answer(x, question, posterior=True)[1]
-    there = (_times(question.layout) > 0).unsqueeze(-1)
+    change = _answer(x, Question(Values.of(values), totals, layout), posterior=True)[1]
+    there = (_times(layout) > 0).unsqueeze(-1)
     prior = certain(torch.where(there, x, 0.0)).softmax(-1)
     return torch.where(there, (prior + change).clamp(0.0, 1.0), 0.0)  # rounding only
 
@@ -157,6 +169,8 @@ def _times(layout: Layout) -> Tensor:
 def certain(x: Tensor) -> Tensor:
     """Logits in which a category of logit +inf is the only one possible; NaN where there are two of them."""
     certain = x == torch.inf
+    if not bool(certain.any()):
+        return x
     known = torch.where(certain, 0.0, -torch.inf).to(x.dtype)
     known = known.masked_fill(certain.sum(-1, keepdim=True) > 1, torch.nan)
     return torch.where(certain.any(-1, keepdim=True), known, x)
@@ -166,12 +180,12 @@ def _answer(x: Tensor, question: Question, *, posterior: bool) -> tuple[Tensor, 
     """log P(T = total) of each bag, and if wanted the posteriors less the priors, by rectangles of similar bags."""
     layout, values = question.layout, question.values
     m, categories = layout.entries.numel(), x.shape[-1]
-    # One row more, which is no instance, for what fills up the rectangles.
-    logits = torch.cat([x.reshape(m, categories), x.new_zeros(1, categories)])
-    times = torch.cat([_times(layout).flatten(), x.new_zeros(1)])
-    place = values.place
-    if place.dim() > 1:
-        place = torch.cat([place.reshape(m, categories), place.new_zeros(1, categories)])
+    # One row more, which is no instance, for what fills up the rectangles. From here on categories come first: of few
+    # categories and many instances that is several times as fast.
+    logits = pad(certain(x.reshape(m, categories)).T, (0, 1))
+    times = pad(_times(layout).flatten(), (0, 1))
+    shared = values.place.dim() == 1
+    place = values.place[:, None, None] if shared else pad(values.place.reshape(m, categories).T, (0, 1))
     totals = question.totals.clamp(-LARGEST // 2, LARGEST // 2) - layout.sum(values.origin.expand(layout.entries))
     entries = torch.arange(m, device=x.device).reshape(layout.entries)
     rectangles = layout.rectangles()
@@ -179,26 +193,26 @@ def _answer(x: Tensor, question: Question, *, posterior: bool) -> tuple[Tensor, 
     for part, total in zip(rectangles.cut_entries(entries, m), rectangles.cut(totals), strict=True):
         there = times[part] > 0
         value, change = _Bags(
-            x=logits[part].masked_fill(~there.unsqueeze(-1), 0.0),
+            x=logits[:, part].masked_fill(~there, 0.0),
             times=times[part],
-            place=place[part] if place.dim() > 1 else place.expand(1, 1, categories),
+            place=place if shared else place[:, part],
             distinct=values.distinct,
             totals=total.div(values.step, rounding_mode="floor"),
             on_lattice=total % values.step == 0,
         ).answer(posterior=posterior)
         each.append(value)
         if posterior:
-            found = found.index_put((part,), change.masked_fill(~there.unsqueeze(-1), 0.0))
-    return rectangles.join(each).reshape(layout.shape), found[:-1].reshape(x.shape)
+            found[:, part] = change.masked_fill(~there, 0.0)
+    return rectangles.join(each).reshape(layout.shape), found[:, :-1].T.reshape(x.shape)
 
 
 class _Bags:
     """Bags (b, n) of about the same size, and the total of each.
 
     Args:
-        x: (b, n, C) float64 logits, 0 where there is no instance.
+        x: (C, b, n) float64 logits, 0 where there is no instance.
         times: (b, n) how often each counts, 0 where there is none.
-        place: (b, n, C) or (1, 1, C) places among the distinct values.
+        place: (C, b, n) or (C, 1, 1) places among the distinct values.
         distinct: (d,) these; that of the first category is 0.
         totals: (b,) int64, shifted and divided as the values are.
         on_lattice: (b,) whether the step divides the total.
@@ -207,43 +221,41 @@ class _Bags:
     def __init__(
         self, x: Tensor, times: Tensor, place: Tensor, distinct: Tensor, totals: Tensor, on_lattice: Tensor
     ) -> None:
-        x = certain(x)
-        self._broken = (x.isnan().any(-1) | (x == -torch.inf).all(-1)).any(-1)  # NaN, or no category is possible
-        self._log_p = x.masked_fill(self._broken[:, None, None], 0.0).log_softmax(-1)
+        self._broken = (x.isnan().any(0) | (x == -torch.inf).all(0)).any(-1)  # NaN, or no category is possible
+        self._log_p = x.masked_fill(self._broken.unsqueeze(-1), 0.0).log_softmax(0)
         self._times, self._place, self._distinct, self._totals = times, place, distinct, totals
         self._values = distinct[place]
         possible = self._log_p > -torch.inf
-        self._low = self._values.where(possible, LARGEST).amin(-1)
-        self._high = self._values.where(possible, -LARGEST).amax(-1)
+        self._low = self._values.where(possible, LARGEST).amin(0)
+        self._high = self._values.where(possible, -LARGEST).amax(0)
         copies = times.long()
         self._above = totals - (self._low * copies).sum(-1)  # the smallest total
         self._below = (self._high * copies).sum(-1) - totals
-        possible_total = on_lattice & (self._above >= 0) & (self._below >= 0)
+        reached = on_lattice & (self._above >= 0) & (self._below >= 0)
         # At either end the values of all instances are known: a closed form, and no tilt.
-        self._end = possible_total & ((self._above == 0) | (self._below == 0))
-        self._inside = possible_total & ~self._end & ~self._broken
+        self._end = reached & ((self._above == 0) | (self._below == 0))
+        self._inside = reached & ~self._end & ~self._broken
 
     def answer(self, *, posterior: bool) -> tuple[Tensor, Tensor]:
-        """log P(T = total): (b,), and if wanted the posteriors less the priors, (b, n, C); with derivatives."""
-        inside, end = self._inside, self._end[:, None, None]
-        extreme = torch.where((self._above == 0).unsqueeze(-1), self._low, self._high).unsqueeze(-1)
-        known = self._log_p.masked_fill((self._values != extreme) & end, -torch.inf)
-        value = (self._times * known.logsumexp(-1)).sum(-1).masked_fill(~self._end, -torch.inf)
-        prior, given = self._log_p.softmax(-1), known.softmax(-1)  # the same if the total is impossible
-        if bool(inside.any()):
+        """log P(T = total): (b,), and if wanted the posteriors less the priors, (C, b, n); with derivatives."""
+        extreme = torch.where((self._above == 0).unsqueeze(-1), self._low, self._high)
+        known = self._log_p.masked_fill((self._values != extreme) & self._end.unsqueeze(-1), -torch.inf)
+        value = (self._times * known.logsumexp(0)).sum(-1).masked_fill(~self._end, -torch.inf)
+        prior, given = self._log_p.softmax(0), known.softmax(0)  # the same if the total is impossible
+        if bool(self._inside.any()):
             tilt = self._tilt()
             found = self._invert(tilt, posterior=posterior)
             right = tilt.solved & (found.prob > _TRUSTED * found.largest)
             value = torch.where(right, found.log_prob, value)
-            given = torch.where(right[:, None, None], found.posterior, given) if posterior else given
-            rest = (inside & ~right).nonzero().squeeze(-1)
+            given = torch.where(right.unsqueeze(-1), found.posterior, given) if posterior else given
+            rest = (self._inside & ~right).nonzero().squeeze(-1)
             for rows in rest.split(self._rows_together(rest)) if len(rest) else []:
                 log_prob, theirs = self._recursion(rows, posterior=posterior)
                 value = value.index_copy(0, rows, log_prob)
-                theirs = torch.where((log_prob == -torch.inf)[:, None, None], prior[rows], theirs)
-                given = given.index_copy(0, rows, theirs) if posterior else given
+                theirs = torch.where((log_prob == -torch.inf).unsqueeze(-1), prior[:, rows], theirs)
+                given = given.index_copy(1, rows, theirs) if posterior else given
         broken = self._broken
-        return value.masked_fill(broken, torch.nan), (given - prior).masked_fill(broken[:, None, None], torch.nan)
+        return value.masked_fill(broken, torch.nan), (given - prior).masked_fill(broken.unsqueeze(-1), torch.nan)
 
     def _tilt(self) -> _Tilt:
         """The tilt under which the mean of T is the total, to half a standard deviation.
@@ -252,109 +264,99 @@ class _Bags:
         exact at once for equal instances of two values; within a bracket, which is bisected where a step leaves it.
         """
         log_p, times, inside = self._log_p.detach(), self._times, self._inside
-        values, least = self._values.double(), self._low.double().unsqueeze(-1)
         above, below = self._above.double(), self._below.double()
         wanted = (above / below).log()
         # Beyond this bound every instance has its extreme value but for less than one unit of T altogether.
-        spread = -log_p.masked_fill(log_p == -torch.inf, 0.0).flatten(1).amin(-1)
-        bound = spread + (above + below).log() + math.log(log_p.shape[-1]) + times.sum(-1).clamp(min=1.0).log() + 1
-        upper, lower = bound, -bound
-        t = torch.zeros_like(bound)
-        solved = ~inside
-        values = values - least
+        spread = -log_p.masked_fill(log_p == -torch.inf, 0.0).amin(0).amin(-1)
+        upper = spread + (len(log_p) * (above + below) * times.sum(-1).clamp(min=1.0)).log() + 1
+        lower, t = -upper, torch.zeros_like(upper)
+        values = (self._values - self._low).double()
         for step in range(_STEPS):
-            p = (log_p + t[:, None, None] * values).softmax(-1)
-            mean = (p * values).sum(-1, keepdim=True)
-            variance = (times * (p * (values - mean).square()).sum(-1)).sum(-1)
-            over = (times * mean.squeeze(-1)).sum(-1)
+            p = torch.addcmul(log_p, t.unsqueeze(-1), values).softmax(0)
+            mean = (p * values).sum(0)
+            variance = (times * (p * (values - mean).square()).sum(0)).sum(-1)
+            over = (times * mean).sum(-1)
             gap = over - above
             solved = ~inside | (4 * gap.square() <= variance + 1e-12)
             if bool(solved.all()):
                 break
             lower, upper = torch.where(gap < 0, t, lower), torch.where(gap > 0, t, upper)
             under = above + below - over
-            slope = variance * (1 / over + 1 / under)
-            next_t = t + (wanted - (over / under).log()) / slope
+            next_t = t + (wanted - (over / under).log()) / (variance * (1 / over + 1 / under))
             good = (next_t > lower) & (next_t < upper) & (step < _NEWTON)
             t = torch.where(solved, t, torch.where(good, next_t, (lower + upper) / 2))
-        solved = solved & inside
-        return _Tilt(t.masked_fill(~solved, 0.0), variance, gap, solved)
+        widest = (self._high - self._low).amax(-1).clamp(min=1).double()
+        alias = widest * radius(variance / widest.square(), _NEGLIGIBLE) + gap.abs() + 1
+        points = torch.minimum(alias.ceil(), above + below + 1)
+        solved = solved & inside & (points <= _MOST_POINTS)
+        return _Tilt(t.masked_fill(~solved, 0.0), points.masked_fill(~solved, 0.0), solved)
 
     def _invert(self, tilt: _Tilt, *, posterior: bool) -> _Inversion:
         """The trapezoid rule at the frequencies that may carry anything, the same for all bags."""
-        values, likeliest = self._values, self._log_p.argmax(-1, keepdim=True)
+        log_p, values, times = self._log_p, self._values, self._times
         # The tilts of the likeliest values are counted, not summed, and set against that of the total: no digit is
         # lost of a log P near 0.
-        centre = values.expand_as(self._log_p).gather(-1, likeliest)
-        tilted = self._log_p + tilt.value[:, None, None] * (values - centre)
-        log_z = tilted.logsumexp(-1)
-        p = (tilted - log_z.unsqueeze(-1)).exp()
-        lost = self._totals - (centre.squeeze(-1) * self._times.long()).sum(-1)
-        change = (self._times * log_z).sum(-1) - tilt.value * lost
+        likeliest = values.where(log_p == log_p.amax(0), -LARGEST).amax(0)
+        tilted = log_p + tilt.value.unsqueeze(-1) * (values - likeliest)
+        log_z = tilted.logsumexp(0)
+        p = (tilted - log_z).exp()
+        lost = self._totals - (likeliest * times.long()).sum(-1)
+        change = (times * log_z).sum(-1) - tilt.value * lost
         points, frequencies = self._frequencies(p.detach(), tilt)
-        weights = ((frequencies > 0) + 1).double() / points  # m and M - m are conjugate, and only real parts are kept
-        absent, alone = self._times == 0, not bool((self._times > 1).any())
-        prob, largest = torch.zeros_like(change), torch.zeros_like(change)
-        pulled = torch.zeros_like(p)
-        block = max(1, _BLOCK // max(1, absent.numel()))
-        for m, weight in zip(frequencies.split(block), weights.split(block), strict=True):
+        absent, alone = (times == 0).unsqueeze(-1), not bool((times > 1).any())
+        prob, largest, pulled = torch.zeros_like(change), torch.zeros_like(change), torch.zeros_like(p)
+        for m in frequencies.split(max(1, _BLOCK // max(1, times.numel()))):
             waves = _Waves.of(self._distinct, self._place, m, points)
-            factor = waves.mean(p) + _NO_ZERO
+            real, imag = waves.mean(p)
+            real = real + _NO_ZERO
             if alone:
-                phi = factor.masked_fill(absent.unsqueeze(-1), 1.0).prod(1)
+                phi = torch.complex(real.masked_fill(absent, 1.0), imag.masked_fill(absent, 0.0)).prod(1)
             else:
-                phi = (self._times.unsqueeze(-1) * factor.log()).sum(1).exp()
+                phi = (times.unsqueeze(-1) * torch.complex(real, imag).log()).sum(1).exp()
             angle = _angles(self._totals, m, points)
+            weight = ((m > 0) + 1).double() / points  # m and M - m are conjugate, and only real parts are kept
             spectrum = weight * phi * torch.complex(angle.cos(), -angle.sin())
             size = spectrum.detach().abs()
             prob, largest = prob + spectrum.real.sum(-1), largest + size.sum(-1)
             audible = (size > _TINY * largest.unsqueeze(-1)).any(0)
             if posterior and bool(audible.any()):
                 if not bool(audible.all()):
-                    waves, factor, spectrum = waves.at(audible), factor[..., audible], spectrum[..., audible]
-                pulled = pulled + waves.pull(spectrum.unsqueeze(1) / factor)
+                    waves, spectrum = waves.at(audible), spectrum[:, audible]
+                    real, imag = real[..., audible], imag[..., audible]
+                # spectrum / factor
+                scale, (s, t) = (
+                    1 / (real.square() + imag.square()),
+                    torch.view_as_real(spectrum.unsqueeze(1)).unbind(-1),
+                )
+                pulled = pulled + waves.pull((s * real + t * imag) * scale, (t * real - s * imag) * scale)
         right = prob > 0
         prob_or_one = prob.where(right, torch.ones_like(prob))
-        given = (p * pulled / prob_or_one[:, None, None]).clamp(0.0, 1.0)  # rounding only
+        given = (p * pulled / prob_or_one.unsqueeze(-1)).clamp(0.0, 1.0)  # rounding only
         return _Inversion(prob.detach(), largest, (prob_or_one.log() + change).clamp(max=0.0), given)
 
     def _frequencies(self, p: Tensor, tilt: _Tilt) -> tuple[int, Tensor]:
         """M, and the places m of the frequencies that are not negligible for every bag, from 0 to (M - 1) / 2."""
-        solved = tilt.solved
-        if not bool(solved.any()):
-            return 1, torch.zeros(1, dtype=torch.int64, device=p.device)
-        widest = (self._high - self._low).amax(-1).clamp(min=1).double()
-        alias = widest * radius(tilt.variance / widest.square(), _NEGLIGIBLE) + tilt.gap.abs() + 1
-        needed = torch.minimum(alias.ceil(), (self._above + self._below + 1).double())[solved]
-        points = int(needed.max()) // 2 * 2 + 1
-        if points > _MOST_POINTS:
-            raise ValueError(
-                f"`values` must have a smaller range: the total of a bag spreads over {points:,} numbers, more than "
-                f"{_MOST_POINTS:,}. Round them to larger units."
-            )
-        half = points // 2
-        frequencies = torch.arange(half + 1, device=p.device)
-        if half < _FEW:
+        points = int(tilt.points.max()) // 2 * 2 + 1
+        frequencies = torch.arange(points // 2 + 1, device=p.device)
+        if len(frequencies) <= _FEW:
             return points, frequencies
-        first, second = torch.combinations(torch.arange(p.shape[-1], device=p.device)).unbind(-1)
-        apart = (self._values[..., first] - self._values[..., second]).abs() % points
-        pairs = self._times.unsqueeze(-1) * p[..., first] * p[..., second]
-        pairs = pairs if apart.shape[1] > 1 else pairs.sum(1, keepdim=True)
-        bags = len(pairs)
-        weight = p.new_zeros(bags, points)
-        weight.scatter_add_(1, apart.expand(bags, -1, -1).reshape(bags, -1), pairs.reshape(bags, -1))
+        first, second = torch.combinations(torch.arange(len(p), device=p.device)).unbind(-1)
+        apart = (self._values[first] - self._values[second]).abs() % points
+        pairs = self._times * p[first] * p[second]
+        pairs = pairs if apart.shape[-1] > 1 else pairs.sum(-1, keepdim=True)
+        weight = p.new_zeros(pairs.shape[1], points)
+        weight.scatter_add_(1, _of_bags(apart.expand_as(pairs)), _of_bags(pairs))
         exponent = weight.sum(-1, keepdim=True) - torch.fft.rfft(weight).real
-        return points, frequencies[(exponent < _NEGLIGIBLE)[solved].any(0)]
+        return points, frequencies[(exponent < _NEGLIGIBLE)[tilt.solved].any(0)]
 
     def _rows_together(self, rows: Tensor) -> int:
         """How many bags the recursion takes at a time, so that its tables fit into memory."""
-        cells = int(torch.minimum(self._above, self._below)[rows].max() + 1) * self._log_p.shape[-1]
+        cells = (int(torch.minimum(self._above, self._below)[rows].max()) + 1) * len(self._log_p)
         steps = int(self._times[rows].sum(-1).max())
-        if cells * steps > _MOST_CELLS:
+        if cells > _MOST_POINTS or cells * steps > _MOST_STEPS:
             raise ValueError(
-                f"`total` must be a likelier one, or of smaller values: whether labels have this total, and how likely "
-                f"it is, would take {cells * steps:.0e} steps for a bag of {steps:,} instances. Leave the bag out, or "
-                f"round its values to larger units."
+                f"`values` must have a smaller range: whether {steps:,} instances can have a certain total, and how "
+                f"likely it is, would take {cells * steps:.0e} steps. Round values and totals to larger units."
             )
         return max(1, _CELLS // cells)
 
@@ -363,56 +365,53 @@ class _Bags:
 
         Values are counted from the end that is nearer. The posteriors are the derivative by the log-probabilities.
         """
-        upward = (self._above <= self._below)[rows, None, None]
-        values = self._values.expand_as(self._log_p)[rows]
-        low, high = self._low[rows].unsqueeze(-1), self._high[rows].unsqueeze(-1)
+        low, high, times = self._low[rows], self._high[rows], self._times[rows]
+        values = self._values.expand_as(self._log_p)[:, rows]
+        upward = (self._above <= self._below)[rows].unsqueeze(-1)
         values = torch.where(upward, values - low, high - values).clamp(min=0)
         target = torch.minimum(self._above, self._below)[rows]
-        times = self._times[rows]
-        instances = [torch.arange(times.shape[1], device=times.device).repeat_interleave(each) for each in times.long()]
-        order = torch.nn.utils.rnn.pad_sequence(instances, batch_first=True, padding_value=times.shape[1])
+        last = times.shape[1]  # no instance, at the end of a shorter bag
+        instances = [torch.arange(last, device=times.device).repeat_interleave(each) for each in times.long()]
+        order = torch.nn.utils.rnn.pad_sequence(instances, batch_first=True, padding_value=last)
         bags = torch.arange(len(rows), device=rows.device).unsqueeze(-1)
-        wide = torch.arange(int(target.max()) + 1, device=rows.device)
+        sums = torch.arange(int(target.max()) + 1, device=rows.device)
 
         def several(table: Tensor, log_p: Tensor, values: Tensor) -> Tensor:
-            for log_p_i, values_i in zip(log_p.unbind(1), values.unbind(1), strict=True):
-                before = wide - values_i.unsqueeze(-1)  # (k, C, s)
-                terms = table.unsqueeze(1).expand_as(before).gather(-1, before.clamp(min=0))
-                terms = terms.masked_fill(before < 0, -torch.inf) + log_p_i.unsqueeze(-1)
-                table = _logsumexp(terms, 1)
+            for log_p_i, values_i in zip(log_p.unbind(-1), values.unbind(-1), strict=True):
+                before = sums - values_i.unsqueeze(-1)  # (C, b, s)
+                terms = table.expand_as(before).gather(-1, before.clamp(min=0)).masked_fill(before < 0, -torch.inf)
+                table = _logsumexp(terms + log_p_i.unsqueeze(-1))
             return table
 
         differentiable = torch.is_grad_enabled() and self._log_p.requires_grad
         with torch.enable_grad():
-            log_p = self._log_p[rows] if differentiable else self._log_p[rows].detach().requires_grad_()
-            nothing = torch.full_like(log_p[:, :1], -torch.inf)
-            nothing[..., 0] = 0.0
-            each = torch.cat([log_p, nothing], 1)[bags, order]
-            each_value = torch.cat([values, torch.zeros_like(values[:, :1])], 1)[bags, order]
-            table = torch.where(wide == 0, 0.0, -torch.inf).to(each.dtype).expand(len(rows), -1)
-            size = math.isqrt(each.shape[1]) + 1
-            for part, part_values in zip(each.split(size, 1), each_value.split(size, 1), strict=True):
+            log_p = self._log_p[:, rows] if differentiable else self._log_p[:, rows].detach().requires_grad_()
+            sure = torch.zeros_like(log_p[..., :1]).index_fill(0, torch.arange(1, len(log_p)), -torch.inf)
+            each = torch.cat([log_p, sure], -1)[:, bags, order]
+            each_value = pad(values, (0, 1))[:, bags, order]
+            table = torch.where(sums == 0, 0.0, -torch.inf).to(log_p.dtype).expand(len(rows), -1)
+            size = math.isqrt(each.shape[-1]) + 1  # memory of its root: the steps in between are made again
+            for part, part_values in zip(each.split(size, -1), each_value.split(size, -1), strict=True):
                 table = checkpoint(several, table, part, part_values, use_reentrant=False)
             value = table.gather(-1, target.unsqueeze(-1)).squeeze(-1)
-            if not posterior:
-                return value.detach(), log_p.detach()
-            total = value.masked_fill(value == -torch.inf, 0.0).sum()
-            (slope,) = torch.autograd.grad(total, log_p, create_graph=differentiable)
-        given = (slope / times.clamp(min=1.0).unsqueeze(-1)).clamp(0.0, 1.0)  # rounding only
-        return (value, given) if differentiable else (value.detach(), given)
+            given = torch.zeros_like(log_p)
+            if posterior:
+                total = value.masked_fill(value == -torch.inf, 0.0).sum()
+                (slope,) = torch.autograd.grad(total, log_p, create_graph=differentiable)
+                given = (slope / times.clamp(min=1.0)).clamp(0.0, 1.0)  # rounding only
+        return (value, given) if differentiable else (value.detach(), given.detach())
 
 
 class _Tilt(NamedTuple):
-    """Of each bag (b,): the tilt, 0 where it was not found; the variance of T under it, and by how much E T is off."""
+    """Of each bag (b,): the tilt, the points that it needs, and whether it was found and these are not too many."""
 
     value: Tensor
-    variance: Tensor
-    gap: Tensor
+    points: Tensor
     solved: Tensor
 
 
 class _Inversion(NamedTuple):
-    """Of each bag: P~(T = total), the largest that it could be, log P(T = total), and the posteriors (b, n, C)."""
+    """Of each bag: P~(T = total), the largest that it could be, log P(T = total), and the posteriors (C, b, n)."""
 
     prob: Tensor
     largest: Tensor
@@ -421,48 +420,54 @@ class _Inversion(NamedTuple):
 
 
 class _Waves(NamedTuple):
-    """cos(u v) and sin(u v) of frequencies and distinct values, (d, f, 2), and the places (.., C) among these."""
+    """cos(u v) and sin(u v) of distinct values and frequencies, (d, f) each, and the place of each value in them.
 
-    table: Tensor
+    Of values that all instances share, (C, 1, 1), they stand in the order of the categories.
+    """
+
+    cos: Tensor
+    sin: Tensor
     place: Tensor
 
     @classmethod
     def of(cls, distinct: Tensor, place: Tensor, frequencies: Tensor, points: int) -> _Waves:
-        """At u = 2 pi m / M; of values that are the same for all instances in their order."""
-        shared = place.shape[:2] == (1, 1)
+        """At u = 2 pi m / M."""
+        shared = place.shape[1:] == (1, 1)
         angle = _angles(distinct[place.flatten()] if shared else distinct, frequencies, points)
-        return cls(torch.stack([angle.cos(), angle.sin()], -1), place)
+        return cls(angle.cos(), angle.sin(), place)
 
     def at(self, chosen: Tensor) -> _Waves:
         """At some of the frequencies."""
-        return self._replace(table=self.table[:, chosen])
+        return _Waves(self.cos[:, chosen], self.sin[:, chosen], self.place)
 
-    def mean(self, p: Tensor) -> Tensor:
-        """sum_c p_c e^{iu v_c}: (b, n, C) to complex (b, n, f)."""
+    def mean(self, p: Tensor) -> tuple[Tensor, Tensor]:
+        """sum_c p_c e^{iu v_c}, real and imaginary, of (C, b, n): (b, n, f)."""
         if self._shared:
-            pairs = (p @ self.table.flatten(1)).unflatten(-1, self.table.shape[1:])
-            return torch.view_as_complex(pairs)
-        total = torch.view_as_complex(p[..., 1, None, None] * self._of(1))
-        for c in range(2, p.shape[-1]):
-            total = total + torch.view_as_complex(p[..., c, None, None] * self._of(c))
-        return total + p[..., :1]  # of the first category, whose value is 0
+            by_instance = p.flatten(1).T
+            real, imag = ((by_instance @ part).unflatten(0, p.shape[1:]) for part in (self.cos, self.sin))
+            return real, imag
+        real = imag = torch.zeros((), dtype=p.dtype, device=p.device)
+        for c, p_c in enumerate(p[1:].unsqueeze(-1), 1):
+            real, imag = real + p_c * self._of(self.cos, c), imag + p_c * self._of(self.sin, c)
+        return real + p[0].unsqueeze(-1), imag  # the first category has the value 0
 
-    def pull(self, spectrum: Tensor) -> Tensor:
-        """Re sum_u spectrum e^{iu v_c}: complex (b, n, f) to (b, n, C)."""
-        pairs = torch.view_as_real(spectrum.conj().resolve_conj())
+    def pull(self, real: Tensor, imag: Tensor) -> Tensor:
+        """Re sum_u z_u e^{iu v_c}, of z (b, n, f): (C, b, n)."""
         if self._shared:
-            return pairs.flatten(-2) @ self.table.flatten(1).T
-        rest = [(pairs * self._of(c)).sum((-2, -1)) for c in range(1, self.place.shape[-1])]
-        return torch.stack([spectrum.real.sum(-1), *rest], -1)
+            found = self.cos @ real.flatten(0, 1).T - self.sin @ imag.flatten(0, 1).T
+            return found.reshape(-1, *real.shape[:2])
+        rest = [
+            (real * self._of(self.cos, c) - imag * self._of(self.sin, c)).sum(-1) for c in range(1, len(self.place))
+        ]
+        return torch.stack([real.sum(-1), *rest])
 
     @property
     def _shared(self) -> bool:
-        return self.place.shape[:2] == (1, 1)
+        return self.place.shape[1:] == (1, 1)
 
-    def _of(self, c: int) -> Tensor:
-        """Those of a category, (b, n, f, 2)."""
-        place = self.place[..., c]
-        return self.table.index_select(0, place.flatten()).unflatten(0, place.shape)
+    def _of(self, part: Tensor, c: int) -> Tensor:
+        """Of the values of a category: (b, n, f)."""
+        return part.index_select(0, self.place[c].flatten()).reshape(*self.place.shape[1:], -1)
 
 
 def _angles(numbers: Tensor, frequencies: Tensor, points: int) -> Tensor:
@@ -471,10 +476,15 @@ def _angles(numbers: Tensor, frequencies: Tensor, points: int) -> Tensor:
     return turns.double() * (2 * math.pi / points)
 
 
-def _logsumexp(terms: Tensor, dim: int) -> Tensor:
-    """log sum exp whose derivative is 0, not NaN, where all terms are -inf."""
-    top = terms.detach().amax(dim, keepdim=True)
+def _of_bags(values: Tensor) -> Tensor:
+    """From (C, b, n) to (b, C n)."""
+    return values.transpose(0, 1).flatten(1)
+
+
+def _logsumexp(terms: Tensor) -> Tensor:
+    """log sum exp over the first dimension; its derivative is 0, not NaN, where all terms are -inf."""
+    top = terms.detach().amax(0)
     top = top.masked_fill(top == -torch.inf, 0.0)
-    total = (terms - top).exp().sum(dim, keepdim=True)
+    total = (terms - top).exp().sum(0)
     nothing = total == 0
-    return (total.masked_fill(nothing, 1.0).log() + top).masked_fill(nothing, -torch.inf).squeeze(dim)
+    return (total.masked_fill(nothing, 1.0).log() + top).masked_fill(nothing, -torch.inf)
