@@ -13,10 +13,10 @@ from torch.nn.functional import logsigmoid
 from kofn import _require
 from kofn.counts import _event, _quantiles, _random_effect
 from kofn.counts._layout import LARGEST, Layout, lay_out
-from kofn.counts._probability import log_any
+from kofn.counts._probability import log_any, log_none
 
-#: One number for each bag as a tensor, an array or a list; or one int for all bags.
 Counts = Tensor | Sequence[int] | int
+"""One number for each bag as a tensor, an array or a list; or one int for all bags."""
 
 
 class CountDistribution:
@@ -158,6 +158,8 @@ class CountDistribution:
             tensor(0.3750)
         """
         wanted, layout, sigma = self._whole_numbers("counts", counts), self.instance_layout, self.bag_effect
+        if isinstance(counts, int) and counts == 0 and sigma is None and weight is None:
+            return log_none(self._x.double(), layout).to(self._x.dtype)
         if sigma is None or self._effect_logits is None:
             return _event.log_event(self._x, layout, wanted, sigma=sigma, weight=weight)
         value = _random_effect.log_prob(

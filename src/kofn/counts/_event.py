@@ -104,16 +104,16 @@ def log_all_counts(x: Tensor, layout: Layout) -> Tensor:
     if torch.compiler.is_compiling():
         ask = torch.compiler.disable(log_all_counts) if transformed() else _compiled.log_all_counts
         value = ask(wide, layout)
-    elif any_large(wide):
-        value = all_counts_of_large(log_event, _all_counts, wide.double(), layout)
+    elif transformed():
+        value = AllCounts.apply(wide, _Ask(layout))
     else:
-        value = _all_counts(wide, layout)
+        ask = _Ask(layout, wanted=torch.is_grad_enabled() and wide.requires_grad)
+        value = _apply_all_counts(wide, ask)
+        if ask.large:
+            value = all_counts_of_large(
+                log_event, lambda y, bags: AllCounts.apply(y, _Ask(bags)), wide.double(), layout
+            )
     return value.to(x.dtype)
-
-
-def _all_counts(x: Tensor, layout: Layout) -> Tensor:
-    value: Tensor = AllCounts.apply(x, _Ask(layout, wanted=x.requires_grad and torch.is_grad_enabled()))
-    return value
 
 
 @dataclass
@@ -195,8 +195,7 @@ class Event(_BagFunction):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         *tensors, ctx.ask = inputs
         ctx.save_for_backward(*tensors)
-        if transformed():
-            ctx.save_for_forward(*tensors)
+        ctx.save_for_forward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -223,11 +222,6 @@ class Event(_BagFunction):
         x, _sigma, low, high = ctx.saved_tensors
         along: Tensor = ctx.ask.layout.add(EventGradient.apply(x, low, high, _Ask(ctx.ask.layout)) * tangent)
         return along
-
-
-# What `Function.apply` calls where no transform is active: its own care of them takes longer than the arithmetic of a
-# small batch.
-_apply_event: Any = super(torch.autograd.Function, Event).apply
 
 
 def _differentiable_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -301,7 +295,7 @@ class AllCounts(_BagFunction):
 
     @staticmethod
     def forward(x: Tensor, ask: _Ask) -> Tensor:
-        value, ask.found = engine_for(x).all_counts(x, ask.layout, tilts=ask.wanted)
+        value, ask.found, ask.large = engine_for(x).all_counts(x, ask.layout, tilts=ask.wanted)
         return value
 
     @staticmethod
@@ -373,3 +367,9 @@ class AllCountsSecond(_BagFunction):
         raise NotImplementedError(
             "third derivatives of log_count_distribution are not implemented; those of log_count_prob are."
         )
+
+
+# What `Function.apply` calls where no transform is active: its own care of them takes longer than the arithmetic of a
+# small batch.
+_apply_event: Any = super(torch.autograd.Function, Event).apply
+_apply_all_counts: Any = super(torch.autograd.Function, AllCounts).apply

@@ -1,7 +1,8 @@
-"""Small bags that are extreme: logits up to 1e300, bag effects from 1e-6 to 1e6, counts of classes.
+"""Bags of which something special is asked: copies, known labels, bag effects, sums, counts of classes, large logits.
 
-The oracles know nothing of the engines: exact fractions over all label vectors, and for a bag effect Gauss' rule on a
-mesh that is graded towards every -x_i, in 80-bit logarithms.
+The oracles know nothing of the engines: the 80-bit recursion over all people, where rows have copies; tables of every
+total or of all counts in 80 bits; exact fractions over all label vectors for logits up to 1e300; and for a bag effect
+Gauss' rule on a mesh that is graded towards every -x_i, in 80-bit logarithms.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import torch
 from torch import Tensor
 
 import kofn
-from bench.fuzz.awkward_bags import Array
+from bench.fuzz.awkward_bags import DTYPES, Array, adversarial_logits, some_count, with_certain
+from bench.fuzz.wide_oracle import truths
 
 BOUNDS = {  # of logarithms relative to max(1, |log p|), of posteriors absolute
     "large logits, log_prob": 1e-11,
@@ -29,19 +31,78 @@ BOUNDS = {  # of logarithms relative to max(1, |log p|), of posteriors absolute
     "bag effect, log_prob": 1e-9,
     "bag effect, log_between": 1e-9,
     "bag effect, log_law": 1e-9,
+    "copies, log_prob": 1e-11,
+    "copies, gradient": 2e-11,
+    "copies, log_between": 1e-11,
+    "copies, log_law": 1e-11,
+    "copies, posteriors": 2e-11,
+    "known labels, log_prob": 1e-11,
 }
-LARGE, CLASSES, EFFECTS = 20, 10, 4  # bags of each kind in a chunk
 LEAST = -1e7  # log-probability of class counts, below which an answer is refused
 Answer = tuple[str, Array, Callable[[], Tensor]]  # the quantity, the truth, and how kofn is asked
-Case = tuple[int, list[Answer]]  # size of a bag, and what is asked of it
+Case = tuple[int, str, list[Answer]]  # size of a bag, its dtype, and what is asked of it
 
 
 def cases(seed: int, chunk: int) -> list[Case]:
-    """The extreme bags of a chunk."""
+    """The special bags of a chunk."""
     rng = np.random.default_rng([seed, chunk, 1])
-    drawn = [large_case(rng) for _ in range(LARGE)]
-    drawn += [class_case(rng) for _ in range(CLASSES)]
-    return drawn + [effect_case(rng) for _ in range(EFFECTS)]
+    return [draw(rng) for draw, number in KINDS.items() for _ in range(number)]
+
+
+def awkward_logits(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
+    """Logits as `awkward_bags` has them, of values that the dtype has."""
+    x = with_certain(rng, adversarial_logits(rng, math.prod(shape)))
+    return torch.from_numpy(x).to(getattr(torch, dtype)).double().numpy().reshape(shape)
+
+
+def copies_case(rng: np.random.Generator) -> Case:
+    """Rows that stand for 0 to 60 people each, beside a row for each person."""
+    n, dtype = int(rng.integers(1, 13)), some_dtype(rng)
+    x, copies = awkward_logits(rng, (n,), dtype), rng.integers(0, int(rng.choice([2, 6, 61])), n)
+    people = x.repeat(copies)
+    ends = np.sort([some_count(rng, people), some_count(rng, people)])
+    count = some_count(rng, people)
+    (truth,) = truths([people], np.array([count]), ends[:1], ends[1:])
+    first, there = np.cumsum(copies) - copies, copies > 0
+    posteriors, gradient = np.zeros(n), np.zeros(n)
+    posteriors[there] = truth.posteriors[first[there]]
+    gradient[there] = copies[there] * truth.gradient[first[there]]
+    logits = torch.from_numpy(x).to(getattr(torch, dtype)).requires_grad_()
+    where: dict[str, Any] = {"copies": torch.from_numpy(copies)}
+    if rng.random() < 0.5:
+        where["offsets"] = torch.tensor([0, n])
+    dist = kofn.CountDistribution(logits, **where)
+    low, high = (torch.tensor(int(end)) for end in ends)
+    return (
+        len(people),
+        dtype,
+        [
+            ("copies, log_prob", truth.log_prob.astype(np.float64), lambda: dist.log_prob(count)),
+            ("copies, gradient", gradient, lambda: torch.autograd.grad(dist.log_prob(count).sum(), logits)[0]),
+            ("copies, log_between", truth.log_between.astype(np.float64), lambda: dist.log_prob_between(low, high)),
+            ("copies, log_law", truth.log_law.astype(np.float64), lambda: dist.log_probs()),
+            ("copies, posteriors", posteriors, lambda: dist.posteriors(count)),
+        ],
+    )
+
+
+def known_case(rng: np.random.Generator) -> Case:
+    """A count and the labels of some instances, which do not contradict it."""
+    n, dtype = int(rng.integers(1, 60)), some_dtype(rng)
+    x = awkward_logits(rng, (n,), dtype)
+    labels = np.where(np.isinf(x), x > 0, rng.random(n) < rng.random()).astype(int)
+    known = np.where(rng.random(n) < rng.random(), labels, -1)
+    rest, count = x[known < 0], np.array([labels.sum() - (known == 1).sum()])
+    (truth,) = truths([rest], count, count, count)
+    signed = np.where(known == 1, x, -x)[known >= 0].astype(np.longdouble)
+    value = -np.logaddexp(np.longdouble(0), -signed).sum() + truth.log_prob
+    logits, target = torch.from_numpy(x).to(getattr(torch, dtype)), kofn.Exactly(int(labels.sum()))
+    ask = lambda: -kofn.count_loss(logits, target, known=torch.from_numpy(known))  # noqa: E731
+    return n, dtype, [("known labels, log_prob", value.astype(np.float64), ask)]
+
+
+def some_dtype(rng: np.random.Generator) -> str:
+    return str(rng.choice(list(DTYPES), p=list(DTYPES.values())))
 
 
 def large_case(rng: np.random.Generator) -> Case:
@@ -51,12 +112,16 @@ def large_case(rng: np.random.Generator) -> Case:
     pairs = [[Fraction(0), Fraction(v)] for v in x.tolist()]
     value, posteriors = enumerated(pairs, np.array(subsets, dtype=int))
     logits = torch.from_numpy(x)
-    return n, [
-        ("large logits, log_prob", np.array([value]), lambda: kofn.log_count_prob(logits, s)),
-        ("large logits, log_between", np.array([value]), lambda: kofn.log_count_between(logits, s, s)),
-        ("large logits, log_law", np.array([value]), lambda: kofn.log_count_distribution(logits)[s]),
-        ("large logits, posteriors", posteriors[:, 1], lambda: kofn.count_posteriors(logits, s)),
-    ]
+    return (
+        n,
+        "float64",
+        [
+            ("large logits, log_prob", np.array([value]), lambda: kofn.log_count_prob(logits, s)),
+            ("large logits, log_between", np.array([value]), lambda: kofn.log_count_between(logits, s, s)),
+            ("large logits, log_law", np.array([value]), lambda: kofn.log_count_distribution(logits)[s]),
+            ("large logits, posteriors", posteriors[:, 1], lambda: kofn.count_posteriors(logits, s)),
+        ],
+    )
 
 
 def class_case(rng: np.random.Generator) -> Case:
@@ -68,10 +133,14 @@ def class_case(rng: np.random.Generator) -> Case:
     rows = [[Fraction(v) for v in row] for row in x.tolist()]
     value, posteriors = enumerated(rows, every[fits.all(1)])
     logits, wanted = torch.from_numpy(x), torch.from_numpy(counts)
-    return n, [
-        ("classes, log_prob", np.array([value]), lambda: kofn.log_class_count_prob(logits, wanted)),
-        ("classes, posteriors", posteriors, lambda: kofn.class_count_posteriors(logits, wanted)),
-    ]
+    return (
+        n,
+        "float64",
+        [
+            ("classes, log_prob", np.array([value]), lambda: kofn.log_class_count_prob(logits, wanted)),
+            ("classes, posteriors", posteriors, lambda: kofn.class_count_posteriors(logits, wanted)),
+        ],
+    )
 
 
 def effect_case(rng: np.random.Generator) -> Case:
@@ -80,11 +149,15 @@ def effect_case(rng: np.random.Generator) -> Case:
     law = shifted_law(x, sigma)
     dist = kofn.CountDistribution(torch.from_numpy(x).expand(n + 1, n), bag_effect=sigma)
     counts = torch.arange(n + 1)
-    return n, [
-        ("bag effect, log_prob", law, lambda: dist.log_prob(counts)),
-        ("bag effect, log_between", law, lambda: dist.log_prob_between(counts, counts)),
-        ("bag effect, log_law", law, lambda: dist.log_probs()[0]),
-    ]
+    return (
+        n,
+        "float64",
+        [
+            ("bag effect, log_prob", law, lambda: dist.log_prob(counts)),
+            ("bag effect, log_between", law, lambda: dist.log_prob_between(counts, counts)),
+            ("bag effect, log_law", law, lambda: dist.log_probs()[0]),
+        ],
+    )
 
 
 def extreme_logits(rng: np.random.Generator, shape: tuple[int, ...], decades: float) -> Array:
@@ -144,6 +217,15 @@ def shifted_law(x: Array, sigma: float) -> Array:
     return np.asarray(total - np.log(s) - np.log(2 * np.longdouble(math.pi)) / 2, dtype=np.float64)
 
 
+KINDS: dict[Callable[[np.random.Generator], Case], int] = {  # and how many there are of each in a chunk
+    large_case: 20,
+    class_case: 10,
+    effect_case: 4,
+    copies_case: 60,
+    known_case: 40,
+}
+
+
 def found_of(ask: Callable[[], Tensor], truth: Array) -> Array | None:
     """What kofn answers; None where it refuses what it says it refuses."""
     try:
@@ -152,4 +234,4 @@ def found_of(ask: Callable[[], Tensor], truth: Array) -> Array | None:
         if "must not differ so much" in str(error):
             return None
         raise
-    return np.asarray(answer.double().numpy()).reshape(truth.shape)
+    return np.asarray(answer.detach().double().numpy()).reshape(truth.shape)
