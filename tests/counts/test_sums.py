@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sum_oracles import enumerated, log_law, log_table
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
+from torch.func import grad
 from torch.nn.functional import logsigmoid, softplus
 
 import kofn
@@ -417,13 +418,43 @@ class TestDerivatives:
         (expected,) = torch.autograd.grad(kofn.log_sum_prob(y, weights, totals).sum(), y)
         check(gradient, expected, rtol=1e-13)
 
-    def test_func_grad(self) -> None:
-        x, totals = randn(2, 5), torch.tensor([4, 7])
-        f = lambda x: kofn.log_sum_prob(x, torch.arange(1, 6), totals).sum()  # noqa: E731
-        y = x.clone().requires_grad_()
-        (expected,) = torch.autograd.grad(f(y), y)
-        grad: Any = torch.func.grad
-        check(grad(f)(x), expected)
+    @pytest.mark.parametrize("case", CASES, ids=[c[0] for c in CASES])
+    def test_transforms_agree_with_autograd(self, case: Any) -> None:
+        _, shape, values, totals = case
+        xs, totals = randn(3, *shape, scale=1.0), torch.tensor(totals)
+
+        def f(x: Tensor) -> Tensor:
+            return kofn.log_sum_prob(x, values, totals).cos().sum()
+
+        hessian: Any = torch.autograd.functional.hessian
+        expected = hessian(f, xs[0])
+        check(torch.func.jacrev(torch.func.jacrev(f))(xs[0]), expected)
+        looped = torch.stack([grad(f)(x) for x in xs])
+        check(torch.func.vmap(grad(f))(xs), looped)
+        vectorised: Any = torch.autograd.functional.jacobian
+        each = lambda x: kofn.log_sum_prob(x, values, totals)  # noqa: E731
+        check(vectorised(each, xs[0], vectorize=True), vectorised(each, xs[0]))
+
+    def test_transforms_of_masked_and_ragged_bags(self) -> None:
+        xs, mask = randn(3, 2, 5), torch.tensor([[True, False, True, True, True], [True] * 5])
+        weights, totals = torch.tensor([1, 2, 3, 4, 5]), torch.tensor([5, 8])
+
+        def masked(x: Tensor) -> Tensor:
+            return kofn.log_sum_prob(x, weights, totals, mask=mask).sum()
+
+        def ragged(x: Tensor) -> Tensor:
+            offsets = torch.tensor([0, 4, 9])
+            return kofn.log_sum_prob(x[mask], weights.expand(2, 5)[mask], totals, offsets=offsets).sum()
+
+        for f in (masked, ragged):
+            looped = [torch.autograd.functional.jacobian(f, x) for x in xs]
+            check(torch.stack([grad(f)(x) for x in xs]), torch.stack(looped))
+        check(torch.func.vmap(grad(masked))(xs), torch.stack([grad(ragged)(x) for x in xs]))
+        flat = torch.stack([x[mask] for x in xs])
+        each = torch.func.vmap(
+            lambda x: kofn.log_sum_prob(x, weights.expand(2, 5)[mask], totals, offsets=torch.tensor([0, 4, 9]))
+        )
+        check(each(flat).sum(1), torch.stack([masked(x) for x in xs]))
 
 
 @settings(max_examples=60, deadline=None)

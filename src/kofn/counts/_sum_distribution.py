@@ -67,6 +67,8 @@ class SumDistribution:
                 f"{tuple(logits.shape)}."
             )
         instances = logits.shape[:-1] if categories else logits.shape
+        if mask is not None and copies is None:
+            copies = torch.ones((), dtype=torch.int64, device=logits.device)  # of absent instances there are none
         self.instance_layout = lay_out(instances, logits.device, mask=mask, offsets=offsets, copies=copies)
         self._values = _require_values(values, logits, categories=categories)
 

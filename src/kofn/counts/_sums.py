@@ -27,7 +27,7 @@ whose terms are all positive: it knows an impossible total exactly and needs no 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -36,6 +36,7 @@ from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
 from kofn.counts._characteristic import radius
+from kofn.counts._event import BagFunction
 from kofn.counts._layout import LARGEST, Layout
 
 _NEGLIGIBLE = 50.0  # e^-50 = 2e-22, beside an A of 1e-4 or more
@@ -82,24 +83,26 @@ class Values:
         step = math.gcd(*distinct.tolist())
         return cls(place, distinct // step, origin, step)
 
+    def repeated(self, times: int, *, flat: bool) -> Values:
+        """The same of so many tensors, as `Layout.repeated` has them."""
+        if self.place.dim() == 1:
+            return self
+        place, origin = (part.expand(times, *part.shape) for part in (self.place, self.origin))
+        return replace(self, place=place.flatten(0, 1) if flat else place, origin=origin.flatten() if flat else origin)
+
 
 @dataclass
-class Question:
-    """What is asked of a batch of bags: everything but the logits.
+class _Ask:
+    """The arguments of a node that are no logits or totals, and what its forward pass leaves for the backward pass."""
 
-    Attributes:
-        values: of the categories.
-        totals: int64, of the layout's shape.
-        layout: which instance belongs to which bag, and their copies.
-        wanted: whether the gradient is found along with the value.
-        found: the gradient, until it is handed over.
-    """
-
-    values: Values
-    totals: Tensor
     layout: Layout
-    wanted: bool = False
+    values: Values
+    wanted: bool = False  # whether the forward pass finds the gradient along with the value
     found: Tensor | None = None
+
+    def repeated(self, times: int) -> _Ask:
+        """What is asked of so many bags for each of these."""
+        return _Ask(self.layout.repeated(times), self.values.repeated(times, flat=self.layout.offsets is not None))
 
 
 def log_total(x: Tensor, values: Tensor, totals: Tensor, layout: Layout) -> Tensor:
@@ -109,61 +112,89 @@ def log_total(x: Tensor, values: Tensor, totals: Tensor, layout: Layout) -> Tens
         x: (*entries, C) float64.
         values: int64, of the same shape, or (C,) for all instances alike.
         totals: int64, of the layout's shape.
-        layout: which instance belongs to which bag, and their copies.
+        layout: which instance belongs to which bag, and their copies; none for an instance that is not there.
     """
     value: Tensor
     if torch.compiler.is_compiling():  # how many frequencies there are depends on the values: a graph breaks here
         value = torch.compiler.disable(log_total)(x, values, totals, layout)
     else:
         wanted = x.requires_grad and torch.is_grad_enabled()
-        value = LogTotal.apply(x, Question(Values.of(values), totals, layout, wanted))
+        value = LogTotal.apply(x, totals, _Ask(layout, Values.of(values), wanted))
     return value
 
 
 def posteriors(x: Tensor, values: Tensor, totals: Tensor, layout: Layout) -> Tensor:
     """P(y_i = c | T = total) of one copy of each instance, (*entries, C); 0 where there is no instance."""
-    change = _answer(x, Question(Values.of(values), totals, layout), posterior=True)[1]
-    there = (_times(layout) > 0).unsqueeze(-1)
-    prior = certain(torch.where(there, x, 0.0)).softmax(-1)
-    return torch.where(there, (prior + change).clamp(0.0, 1.0), 0.0)  # rounding only
+    times = _times(layout).unsqueeze(-1)
+    change: Tensor = TotalGradient.apply(x, totals, _Ask(layout, Values.of(values))) / times.clamp(min=1.0)
+    prior = certain(torch.where(times > 0, x, 0.0)).softmax(-1)
+    return torch.where(times > 0, (prior + change).clamp(0.0, 1.0), 0.0)  # rounding only
 
 
-def _gradient(x: Tensor, question: Question) -> Tensor:
-    """c_i (P(y_i = c | T = total) - P(y_i = c)), with c_i the copies of an instance."""
-    return _times(question.layout).unsqueeze(-1) * _answer(x, question, posterior=True)[1]
-
-
-class LogTotal(torch.autograd.Function):
-    """(logits, question) to log P(T = total), with the gradient from the forward pass."""
+class LogTotal(BagFunction):
+    """(logits, totals, ask) to log P(T = total)."""
 
     @staticmethod
-    def forward(x: Tensor, question: Question) -> Tensor:
-        value, change = _answer(x, question, posterior=question.wanted)
-        if question.wanted:
-            question.found = _times(question.layout).unsqueeze(-1) * change
+    def forward(x: Tensor, totals: Tensor, ask: _Ask) -> Tensor:
+        value, change = _answer(x, totals, ask, posterior=ask.wanted)
+        ask.found = _times(ask.layout).unsqueeze(-1) * change if ask.wanted else None
         return value
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        x, ctx.question = inputs
-        ctx.save_for_backward(x)
+        *tensors, ctx.ask = inputs
+        ctx.save_for_backward(*tensors)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (x,) = ctx.saved_tensors
-        question: Question = ctx.question
-        found = question.found
-        if found is None or torch.is_grad_enabled():  # plain operations, which have derivatives of their own
-            found = _gradient(x, question)
-        # Of a flat layout the bag of each instance, of a dense one a dimension more.
-        return question.layout.spread(grad).unsqueeze(-1) * found, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        ask, found = ctx.ask, ctx.ask.found
+        if found is None or torch.is_grad_enabled():
+            found = TotalGradient.apply(*ctx.saved_tensors, replace(ask, wanted=False, found=None))
+        return ask.layout.spread(grad).unsqueeze(-1) * found, None, None
+
+
+class TotalGradient(BagFunction):
+    """(logits, totals, ask) to the gradient of log P(T = total): c_i (P(y_i = c | T = total) - P(y_i = c))."""
+
+    @staticmethod
+    def forward(x: Tensor, totals: Tensor, ask: _Ask) -> Tensor:
+        return _times(ask.layout).unsqueeze(-1) * _answer(x, totals, ask, posterior=True)[1]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        *tensors, ctx.ask = inputs
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return TotalHessian.apply(*ctx.saved_tensors, grad, ctx.ask), None, None
+
+
+class TotalHessian(BagFunction):
+    """(logits, totals, weights, ask) to the product of the second derivatives of log P(T = total) and weights."""
+
+    @staticmethod
+    def forward(x: Tensor, totals: Tensor, weights: Tensor, ask: _Ask) -> Tensor:
+        # All that the gradient is made of are plain operations, which have derivatives; of the tilt there need be none.
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            gradient = TotalGradient.forward(x, totals, ask)
+            return torch.autograd.grad(gradient, x, weights)[0]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *_: Tensor) -> tuple[None, ...]:
+        raise NotImplementedError("third derivatives of log_sum_prob are not implemented; those of log_count_prob are.")
 
 
 def _times(layout: Layout) -> Tensor:
-    """How often each entry counts: its copies, or 1, and 0 where there is none; float64."""
+    """How often each entry counts: its copies, or 1; float64."""
     if layout.copies is not None:
         return layout.copies.double()
-    return layout.present(torch.ones(layout.entries, dtype=torch.float64, device=layout.device), 0.0)
+    return torch.ones(layout.entries, dtype=torch.float64, device=layout.device)
 
 
 def certain(x: Tensor) -> Tensor:
@@ -176,9 +207,9 @@ def certain(x: Tensor) -> Tensor:
     return torch.where(certain.any(-1, keepdim=True), known, x)
 
 
-def _answer(x: Tensor, question: Question, *, posterior: bool) -> tuple[Tensor, Tensor]:
+def _answer(x: Tensor, totals: Tensor, ask: _Ask, *, posterior: bool) -> tuple[Tensor, Tensor]:
     """log P(T = total) of each bag, and if wanted the posteriors less the priors, by rectangles of similar bags."""
-    layout, values = question.layout, question.values
+    layout, values = ask.layout, ask.values
     m, categories = layout.entries.numel(), x.shape[-1]
     # One row more, which is no instance, for what fills up the rectangles. From here on categories come first: of few
     # categories and many instances that is several times as fast.
@@ -186,7 +217,7 @@ def _answer(x: Tensor, question: Question, *, posterior: bool) -> tuple[Tensor, 
     times = pad(_times(layout).flatten(), (0, 1))
     shared = values.place.dim() == 1
     place = values.place[:, None, None] if shared else pad(values.place.reshape(m, categories).T, (0, 1))
-    totals = question.totals.clamp(-LARGEST // 2, LARGEST // 2) - layout.sum(values.origin.expand(layout.entries))
+    totals = totals.clamp(-LARGEST // 2, LARGEST // 2) - layout.sum(values.origin.expand(layout.entries))
     entries = torch.arange(m, device=x.device).reshape(layout.entries)
     rectangles = layout.rectangles()
     found, each = torch.zeros_like(logits), []
