@@ -72,6 +72,33 @@ class SumDistribution:
         self.instance_layout = lay_out(instances, logits.device, mask=mask, offsets=offsets, copies=copies)
         self._values = _require_values(values, logits, categories=categories)
 
+    @classmethod
+    def of(
+        cls,
+        logits: Tensor,
+        values: Tensor | Sequence[Any] | int,
+        total: Counts,
+        *,
+        mask: Tensor | None = None,
+        offsets: Tensor | None = None,
+        copies: Tensor | Sequence[int] | None = None,
+    ) -> SumDistribution:
+        """The distribution of which `total` is one number for each bag: of categories or of two classes, as that says.
+
+        Raises:
+            ValueError: shapes that fit neither, or both.
+
+        Examples:
+            >>> import torch, kofn
+            >>> logits, values = torch.zeros(2, 3), [1, 2, 3]
+            >>> kofn.counts.SumDistribution.of(logits, values, torch.tensor([3, 4]))  # two bags of three weights
+            SumDistribution(dense, two classes, shape=(2,), dtype=torch.float32)
+            >>> kofn.counts.SumDistribution.of(logits, values, 4)  # one bag of two instances with three categories
+            SumDistribution(dense, categories, shape=(), dtype=torch.float32)
+        """
+        categories = _has_categories(require_logits(logits), values, total, ragged=offsets is not None)
+        return cls(logits, values, categories=categories, mask=mask, offsets=offsets, copies=copies)
+
     def with_logits(self, logits: Tensor) -> SumDistribution:
         """The distribution of the same bags and values with other logits, of the same shape.
 
@@ -218,24 +245,6 @@ def _require_values(value: object, logits: Tensor, *, categories: bool) -> Tenso
     return torch.stack([torch.zeros_like(weights), weights], -1)
 
 
-def sum_distribution(
-    logits: Tensor,
-    values: Tensor | Sequence[Any] | int,
-    total: Counts,
-    *,
-    mask: Tensor | None = None,
-    offsets: Tensor | None = None,
-    copies: Tensor | Sequence[int] | None = None,
-) -> SumDistribution:
-    """The distribution of which the total is one number for each bag: of categories or of two classes, by the shapes.
-
-    Raises:
-        ValueError: shapes that fit neither, or both.
-    """
-    categories = _has_categories(require_logits(logits), values, total, ragged=offsets is not None)
-    return SumDistribution(logits, values, categories=categories, mask=mask, offsets=offsets, copies=copies)
-
-
 def _has_categories(logits: Tensor, values: object, total: object, *, ragged: bool) -> bool:
     """Whether the last dimension of the logits is that of categories, not of instances."""
     dim = logits.dim()
@@ -321,4 +330,4 @@ def log_sum_prob(
         >>> kofn.log_sum_prob(2 * votes, torch.tensor([2, 2, 4]), 3)  # no odd total
         tensor(-inf)
     """
-    return sum_distribution(logits, values, total, mask=mask, offsets=offsets).log_prob(total)
+    return SumDistribution.of(logits, values, total, mask=mask, offsets=offsets).log_prob(total)

@@ -10,8 +10,9 @@ Then P(T = s) = P~(T = s) e^{-ts} prod_i Z_i(t) for any t, and with M points u_m
 
 The tilt makes s the mean of T, so that P~(T = s) is not small beside the other terms. Two bounds make the sum short:
 
-* Bernstein: P~(|T - s| >= d) <= 2 e^{-a} for d >= a V/3 + sqrt((a V/3)^2 + 2 a var T), V the largest range of an
-  instance: an M beyond that d has no alias. M = R + 1, with R the range of T, has none at all.
+* Bernstein and Hoeffding: P~(|T - s| >= d) <= 2 e^{-a} for d >= a V/3 + sqrt((a V/3)^2 + 2 a var T), with V the
+  largest range of an instance, and for d >= sqrt(a/2 sum_i V_i^2), with V_i the range of each. An M beyond one of the
+  two has no alias. M = R + 1, with R the range of T, has none at all.
 * |f_i(u)|^2 = 1 - 2 sum_{c < d} p_ic p_id (1 - cos(u (v_ic - v_id))), so that
   |phi(u)| <= exp(-sum_w W_w (1 - cos(u w))), with W_w the sum of p_ic p_id over all pairs of values w apart.
   Frequencies at which this is below e^-a are left out. There may be peaks besides that at 0: values on a lattice.
@@ -39,7 +40,7 @@ from kofn.counts._characteristic import radius
 from kofn.counts._event import BagFunction
 from kofn.counts._layout import LARGEST, Layout
 
-_NEGLIGIBLE = 50.0  # e^-50 = 2e-22, beside an A of 1e-4 or more
+_NEGLIGIBLE = 45.0  # e^-45 = 3e-20, beside an A of 1e-4 or more
 _TRUSTED = 1e-3  # of A, from which on a probability is right to about 1e-12
 _FEW = 24  # frequencies that are not worth a bound
 _NEWTON, _STEPS = 20, 120  # steps by Newton's method, after which the tilt is bisected; steps at most
@@ -316,9 +317,11 @@ class _Bags:
             next_t = t + (wanted - (over / under).log()) / (variance * (1 / over + 1 / under))
             good = (next_t > lower) & (next_t < upper) & (step < _NEWTON)
             t = torch.where(solved, t, torch.where(good, next_t, (lower + upper) / 2))
-        widest = (self._high - self._low).amax(-1).clamp(min=1).double()
-        alias = widest * radius(variance / widest.square(), _NEGLIGIBLE) + gap.abs() + 1
-        points = torch.minimum(alias.ceil(), above + below + 1)
+        wide = (self._high - self._low).double()
+        widest = wide.amax(-1).clamp(min=1.0)
+        bernstein = widest * radius(variance / widest.square(), _NEGLIGIBLE)
+        hoeffding = (_NEGLIGIBLE / 2 * (times * wide.square()).sum(-1)).sqrt()
+        points = torch.minimum((torch.minimum(bernstein, hoeffding) + gap.abs() + 1).ceil(), above + below + 1)
         solved = solved & inside & (points <= _MOST_POINTS)
         return _Tilt(t.masked_fill(~solved, 0.0), points.masked_fill(~solved, 0.0), solved)
 

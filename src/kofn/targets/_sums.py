@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kofn.counts import Counts, SumDistribution, sum_distribution
+from kofn.counts import Counts, SumDistribution
 from kofn.targets._target import Statement, refuse
 
 
@@ -42,7 +42,7 @@ class Sum(Statement[SumDistribution]):
         """The distribution of T, of categories or of two classes: arguments as in `count_loss`."""
         if bag_effect is not None:
             raise ValueError("`bag_effect` must be None for a sum of values: its distribution has none. Leave it out.")
-        return sum_distribution(logits, self.values, self.total, **bags)
+        return SumDistribution.of(logits, self.values, self.total, **bags)
 
     def loss(self, dist: SumDistribution) -> Tensor:
         return -dist.log_prob(self.total)
