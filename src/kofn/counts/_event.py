@@ -126,9 +126,13 @@ class _Ask:
     found: Any = None
     large: bool = False  # whether some finite logit proved too large for the engines
 
+    def repeated(self, times: int) -> _Ask:
+        """What is asked of so many bags for each of these."""
+        return _Ask(self.layout.repeated(times))
 
-class _BagFunction(torch.autograd.Function):
-    """A function of independent bags, with an `_Ask` as its last argument. Mapped, it is that of more bags."""
+
+class BagFunction(torch.autograd.Function):
+    """A function of independent bags whose last argument has their layout, as `_Ask`. Mapped, it is that of more."""
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
@@ -171,14 +175,14 @@ class _BagFunction(torch.autograd.Function):
         def unfold(value: Tensor) -> Tensor:
             return value.reshape(many, len(value) // many, *value.shape[1:]) if flat else value
 
-        ask = _Ask(args[-1].layout.repeated(many))
+        ask = args[-1].repeated(many)
         out = cls.apply(*(fold(value, dim) for value, dim in zip(args[:-1], in_dims[:-1], strict=True)), ask)
         if isinstance(out, tuple):
             return tuple(unfold(value) for value in out), (0,) * len(out)
         return unfold(out), 0
 
 
-class Event(_BagFunction):
+class Event(BagFunction):
     """(logits, sigma or None, low, high or None, ask) to log P(low <= S <= high), or with a weight to a sum."""
 
     @staticmethod
@@ -240,7 +244,7 @@ def _differentiable_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Ten
     return by_x, by_sigma
 
 
-class EventGradient(_BagFunction):
+class EventGradient(BagFunction):
     """(logits, low, high or None, ask) to the gradient of log P(low <= S <= high) by the logits."""
 
     @staticmethod
@@ -266,7 +270,7 @@ class EventGradient(_BagFunction):
         return along
 
 
-class HessianProduct(_BagFunction):
+class HessianProduct(BagFunction):
     """(logits, low, high or None, values, ask) to sum_j d^2 log P(low <= S <= high) / dx_i dx_j values_j, float64."""
 
     @staticmethod
@@ -290,7 +294,7 @@ class HessianProduct(_BagFunction):
         return by_x, None, None, by_values, None
 
 
-class AllCounts(_BagFunction):
+class AllCounts(BagFunction):
     """(logits, ask) to log P(S = s) for every s, laid out as `of_counts` says."""
 
     @staticmethod
@@ -319,7 +323,7 @@ class AllCounts(_BagFunction):
         return along
 
 
-class AllCountsGradient(_BagFunction):
+class AllCountsGradient(BagFunction):
     """(logits, weights, ask) to the gradient of sum_s weights_s log P(S = s) by the logits, float64."""
 
     @staticmethod
@@ -351,7 +355,7 @@ class AllCountsGradient(_BagFunction):
         return out
 
 
-class AllCountsSecond(_BagFunction):
+class AllCountsSecond(BagFunction):
     """(logits, weights, values, ask): derivatives of <gradient, values> by the weights and by the logits."""
 
     @staticmethod
