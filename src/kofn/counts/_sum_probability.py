@@ -19,8 +19,8 @@ The tilt makes s the mean of T, so that P~(T = s) is not small beside the other 
 
 The posterior P(y_i = c | T = s) is p_ic / P~(T = s) times the same sum with phi e^{i u v_ic} / f_i in place of phi.
 
-Whether the result can be trusted follows from A = sum_m |phi(u_m)| / M: rounding errors are proportional to it, so that
-a P~(T = s) which is not much smaller than A is right. A much smaller one belongs to a total that no labels have, or only
+Whether the result can be trusted follows from A = sum_m |phi(u_m)| / M: rounding errors are proportional to it, so a
+P~(T = s) that is not much smaller than A is right. A much smaller one belongs to a total that no labels have, or only
 unlikely ones (an odd total of even weights and one odd weight). It is computed again by a recursion in log space over
 the instances, whose terms are all positive: impossible totals come out as -inf, and no tilt is needed, but n R steps.
 """
@@ -46,7 +46,7 @@ _TINY = 1e-19  # of A: smaller terms do not change the posteriors
 _NO_ZERO = 1e-100  # added to every factor, because a factor of 0 could not be divided by
 _BLOCK = 1 << 17  # numbers in a temporary (instances x frequencies), so that the processor's cache holds it
 _MOST_POINTS = 1 << 24  # of the trapezoid rule, and numbers in a table of the recursion
-_MOST_STEPS = 1e11  # of the recursion: a quarter of an hour
+_MOST_STEPS = 3e10  # of the recursion: a quarter of an hour
 _CELLS = 1 << 20  # of the recursion's tables of some bags
 
 
@@ -84,7 +84,7 @@ class Sums:
         """log P(T = total): (b,), and if wanted the posteriors less the priors, (C, b, n); with derivatives."""
         extreme = torch.where((self._above == 0).unsqueeze(-1), self._low, self._high)
         known = self._log_p.masked_fill((self._values != extreme) & self._end.unsqueeze(-1), -torch.inf)
-        value = (self._times * known.logsumexp(0)).sum(-1).masked_fill(~self._end, -torch.inf)
+        value = (self._times * known.logsumexp(0)).sum(-1).clamp(max=0.0).masked_fill(~self._end, -torch.inf)
         prior, given = self._log_p.softmax(0), known.softmax(0)  # the same if the total is impossible
         if bool(self._inside.any()):
             tilt = self._tilt()
@@ -164,17 +164,16 @@ class Sums:
             spectrum = weight * phi * torch.complex(angle.cos(), -angle.sin())
             size = spectrum.detach().abs()
             prob, largest = prob + spectrum.real.sum(-1), largest + size.sum(-1)
-            audible = (size > _TINY * largest.unsqueeze(-1)).any(0)
-            if posterior and bool(audible.any()):
-                if not bool(audible.all()):
-                    waves, spectrum = waves.at(audible), spectrum[:, audible]
-                    real, imag = real[..., audible], imag[..., audible]
-                # spectrum / factor
-                scale, (s, t) = (
-                    1 / (real.square() + imag.square()),
-                    torch.view_as_real(spectrum.unsqueeze(1)).unbind(-1),
+            needed = (size > _TINY * largest.unsqueeze(-1)).any(0)
+            if posterior and bool(needed.any()):
+                if not bool(needed.all()):
+                    waves, spectrum = waves.at(needed), spectrum[:, needed]
+                    real, imag = real[..., needed], imag[..., needed]
+                above, along = spectrum.unsqueeze(1).imag, spectrum.unsqueeze(1).real
+                square = real.square() + imag.square()  # spectrum / factor
+                pulled = pulled + waves.pull(
+                    (along * real + above * imag) / square, (above * real - along * imag) / square
                 )
-                pulled = pulled + waves.pull((s * real + t * imag) * scale, (t * real - s * imag) * scale)
         right = prob > 0
         prob_or_one = prob.where(right, torch.ones_like(prob))
         given = (p * pulled / prob_or_one.unsqueeze(-1)).clamp(0.0, 1.0)  # rounding only
