@@ -10,11 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from kofn.datasets import Labelled
-from kofn.learners import Logit
 from kofn.losses import count_loss
 from kofn.targets import Sum
 from paper.mil_runs import load
-from paper.networks import channels_last, mnist_convnet
 from paper.outcome import Outcome
 from paper.recipes import Recipe
 
@@ -35,6 +33,9 @@ def protocol(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 def fit(digits: Labelled, bag_size: int, recipe: Recipe, seed: int) -> tuple[nn.Sequential, list[dict[str, float]]]:
     """The MIL table's network with ten outputs, trained on all images, dealt into bags at random with each seed."""
+    from kofn.learners import Logit
+    from paper.networks import channels_last, mnist_convnet
+
     torch.manual_seed(seed)
     network = channels_last(*mnist_convnet()[:-1].children(), Logit(500, 10))
     bags = torch.randperm(len(digits))[: len(digits) // bag_size * bag_size].reshape(-1, bag_size)

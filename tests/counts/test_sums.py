@@ -19,7 +19,7 @@ from torch.func import grad
 from torch.nn.functional import logsigmoid, softplus
 
 import kofn
-from kofn.counts import SumDistribution, _sums
+from kofn.counts import SumDistribution, _sum_probability
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -326,7 +326,9 @@ class TestEdges:
         offsets = torch.tensor([0, 0, 1, 1])
         found = kofn.log_sum_prob(torch.zeros(1).double(), 2, [0, 2, 2], offsets=offsets)
         check(found, [0.0, math.log(0.5), -math.inf])
-        assert kofn.log_sum_prob(torch.zeros(0), 2, torch.zeros(0).long(), offsets=torch.tensor([0])).shape == (0,)
+        x = torch.zeros(0, dtype=torch.float64, requires_grad=True)
+        assert kofn.log_sum_prob(x, 2, torch.zeros(0).long(), offsets=torch.tensor([0])).shape == (0,)
+        assert gradgradcheck(lambda x: kofn.log_sum_prob(x, 2, torch.zeros(0).long(), offsets=torch.tensor([0])), (x,))
 
     def test_a_nan_is_of_its_bag_alone(self) -> None:
         x = randn(3, 4)
@@ -400,7 +402,7 @@ class TestDerivatives:
         y = x.clone().requires_grad_()
         (gradient,) = torch.autograd.grad(kofn.log_sum_prob(y, [0, 1, 2], totals).sum(), y)
         if route == "recursion":
-            monkeypatch.setattr(_sums, "_TRUSTED", math.inf)
+            monkeypatch.setattr(_sum_probability, "_TRUSTED", math.inf)
         copies = torch.ones(8, dtype=torch.int64)
         dist = SumDistribution(y, [0, 1, 2], categories=True, copies=copies)
         check(dist.log_prob(totals).detach(), expected)
@@ -412,8 +414,8 @@ class TestDerivatives:
         totals = torch.tensor([500, 700])
         y = x.clone().requires_grad_()
         (gradient,) = torch.autograd.grad(kofn.log_sum_prob(y, weights, totals).sum(), y)
-        monkeypatch.setattr(_sums, "_FEW", 10**9)
-        monkeypatch.setattr(_sums, "_TINY", 0.0)
+        monkeypatch.setattr(_sum_probability, "_FEW", 10**9)
+        monkeypatch.setattr(_sum_probability, "_TINY", 0.0)
         check(kofn.log_sum_prob(x, weights, totals), kofn.log_sum_prob(y, weights, totals), rtol=1e-13)
         (expected,) = torch.autograd.grad(kofn.log_sum_prob(y, weights, totals).sum(), y)
         check(gradient, expected, rtol=1e-13)
@@ -446,6 +448,8 @@ class TestDerivatives:
             offsets = torch.tensor([0, 4, 9])
             return kofn.log_sum_prob(x[mask], weights.expand(2, 5)[mask], totals, offsets=offsets).sum()
 
+        posteriors = torch.func.vmap(lambda x: SumDistribution(x, weights, categories=False).posteriors(totals))(xs)
+        check(posteriors, SumDistribution(xs, weights, categories=False).posteriors(totals))
         for f in (masked, ragged):
             looped = [torch.autograd.functional.jacobian(f, x) for x in xs]
             check(torch.stack([grad(f)(x) for x in xs]), torch.stack(looped))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from kofn import _require
-from kofn.counts import _sums
+from kofn.counts import _sum_event
 from kofn.counts._distribution import Counts, require_known, require_logits
 from kofn.counts._layout import lay_out
 
@@ -152,7 +152,7 @@ class SumDistribution:
             tensor(0.2500)
         """
         totals = self.instance_layout.whole_numbers("total", total)
-        return _sums.log_total(self._x, self._values, totals, self.instance_layout).to(self.logits.dtype)
+        return _sum_event.log_total(self._x, self._values, totals, self.instance_layout).to(self.logits.dtype)
 
     def posteriors(self, total: Counts) -> Tensor:
         """P(y_i = c | T = total), or of two classes P(y_i = 1 | T = total): the shape and dtype of the logits.
@@ -167,7 +167,7 @@ class SumDistribution:
             tensor([0.5000, 0.5000, 0.5000])
         """
         totals = self.instance_layout.whole_numbers("total", total)
-        found = _sums.posteriors(self._x, self._values, totals, self.instance_layout)
+        found = _sum_event.posteriors(self._x, self._values, totals, self.instance_layout)
         return (found if self.categories else found[..., 1]).to(self.logits.dtype)
 
     def condition(self, known: object) -> tuple[SumDistribution, Tensor]:
@@ -193,7 +193,7 @@ class SumDistribution:
         x = self._x
         labels = require_known("known", known, x[..., 0], x.shape[-1] - 1)
         chosen = labels.clamp(min=0).unsqueeze(-1)
-        log_p = _sums.certain(x).log_softmax(-1).gather(-1, chosen).squeeze(-1)
+        log_p = _sum_event.certain(x).log_softmax(-1).gather(-1, chosen).squeeze(-1)
         log_known = self.instance_layout.sum(log_p.masked_fill(labels < 0, 0.0)).to(self.logits.dtype)
         if self.categories:
             other = torch.ones_like(x, dtype=torch.bool).scatter(-1, chosen, False) & (labels >= 0).unsqueeze(-1)
@@ -210,7 +210,7 @@ class SumDistribution:
 
     def _moments(self) -> tuple[Tensor, Tensor]:
         """Mean and variance of each instance's value."""
-        p, values = _sums.certain(self._x).softmax(-1), self._values.double()
+        p, values = _sum_event.certain(self._x).softmax(-1), self._values.double()
         mean = (p * values).sum(-1, keepdim=True)
         return mean.squeeze(-1), (p * (values - mean).square()).sum(-1)
 

@@ -19,17 +19,16 @@ The tilt makes s the mean of T, so that P~(T = s) is not small beside the other 
 
 The posterior P(y_i = c | T = s) is p_ic / P~(T = s) times the same sum with phi e^{i u v_ic} / f_i in place of phi.
 
-What the sum cannot give is seen from it. Rounding errors are a part of A = sum_m |phi(u_m)| / M, the largest that any
-total could have; a P~(T = s) that is not much smaller is right. A smaller one, of a total that no labels have or only
-unlikely ones (an odd total of even weights and one odd weight), comes from a recursion in log space over the instances,
-whose terms are all positive: it knows an impossible total exactly and needs no tilt, but n R steps.
+Whether the result can be trusted follows from A = sum_m |phi(u_m)| / M: rounding errors are proportional to it, so a
+P~(T = s) that is not much smaller than A is right. A much smaller one belongs to a total that no labels have, or only
+unlikely ones (an odd total of even weights and one odd weight). It is computed again by a recursion in log space over
+the instances, whose terms are all positive: impossible totals come out as -inf, and no tilt is needed, but n R steps.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -37,208 +36,21 @@ from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
 from kofn.counts._characteristic import radius
-from kofn.counts._event import BagFunction
-from kofn.counts._layout import LARGEST, Layout
+from kofn.counts._layout import LARGEST
 
 _NEGLIGIBLE = 45.0  # e^-45 = 3e-20, beside an A of 1e-4 or more
 _TRUSTED = 1e-3  # of A, from which on a probability is right to about 1e-12
 _FEW = 24  # frequencies that are not worth a bound
 _NEWTON, _STEPS = 20, 120  # steps by Newton's method, after which the tilt is bisected; steps at most
-_TINY = 1e-19  # of A: frequencies of which no posterior hears anything
-_NO_ZERO = 1e-100  # added to a factor: nothing beside any but 0, by which could not be divided
-_BLOCK = 1 << 17  # numbers in a temporary (instances x frequencies), which the processor's cache holds
-_TABLE = 1 << 12  # values from 0 to here have a place each in a table
+_TINY = 1e-19  # of A: smaller terms do not change the posteriors
+_NO_ZERO = 1e-100  # added to every factor, because a factor of 0 could not be divided by
+_BLOCK = 1 << 17  # numbers in a temporary (instances x frequencies), so that the processor's cache holds it
 _MOST_POINTS = 1 << 24  # of the trapezoid rule, and numbers in a table of the recursion
-_MOST_STEPS = 1e11  # of the recursion: a quarter of an hour
+_MOST_STEPS = 3e10  # of the recursion: a quarter of an hour
 _CELLS = 1 << 20  # of the recursion's tables of some bags
 
 
-@dataclass(frozen=True)
-class Values:
-    """Integer values of categories, counted from the first category's in steps as wide as all of them allow.
-
-    Attributes:
-        place: (C,) for all instances alike, or (*entries, C): where a value stands among the distinct ones.
-        distinct: (d,) int64, which may be negative.
-        origin: () or (*entries,), the first category's value.
-        step: the greatest common divisor of what the others differ from it, by which they were divided.
-    """
-
-    place: Tensor
-    distinct: Tensor
-    origin: Tensor
-    step: int
-
-    @classmethod
-    def of(cls, values: Tensor) -> Values:
-        """From int64 values (C,) or (*entries, C)."""
-        origin = values[..., 0]
-        values = values - origin.unsqueeze(-1)
-        least, most = (int(values.min()), int(values.max())) if values.numel() else (0, 0)
-        if most - least < _TABLE:  # all numbers in between have a place, which is faster than to sort
-            distinct = torch.bincount((values - least).flatten(), minlength=1).nonzero().squeeze(-1) + least
-            step = math.gcd(*distinct.tolist()) or 1
-            every = torch.arange(least // step, most // step + 1, device=values.device)
-            return cls((values - least) // step, every, origin, step)
-        distinct, place = values.unique(return_inverse=True)
-        step = math.gcd(*distinct.tolist())
-        return cls(place, distinct // step, origin, step)
-
-    def repeated(self, times: int, *, flat: bool) -> Values:
-        """The same of so many tensors, as `Layout.repeated` has them."""
-        if self.place.dim() == 1:
-            return self
-        place, origin = (part.expand(times, *part.shape) for part in (self.place, self.origin))
-        return replace(self, place=place.flatten(0, 1) if flat else place, origin=origin.flatten() if flat else origin)
-
-
-@dataclass
-class _Ask:
-    """The arguments of a node that are no logits or totals, and what its forward pass leaves for the backward pass."""
-
-    layout: Layout
-    values: Values
-    wanted: bool = False  # whether the forward pass finds the gradient along with the value
-    found: Tensor | None = None
-
-    def repeated(self, times: int) -> _Ask:
-        """What is asked of so many bags for each of these."""
-        return _Ask(self.layout.repeated(times), self.values.repeated(times, flat=self.layout.offsets is not None))
-
-
-def log_total(x: Tensor, values: Tensor, totals: Tensor, layout: Layout) -> Tensor:
-    """log P(T = total) of each bag, from float64 logits (*entries, C) of the categories.
-
-    Args:
-        x: (*entries, C) float64.
-        values: int64, of the same shape, or (C,) for all instances alike.
-        totals: int64, of the layout's shape.
-        layout: which instance belongs to which bag, and their copies; none for an instance that is not there.
-    """
-    value: Tensor
-    if torch.compiler.is_compiling():  # how many frequencies there are depends on the values: a graph breaks here
-        value = torch.compiler.disable(log_total)(x, values, totals, layout)
-    else:
-        wanted = x.requires_grad and torch.is_grad_enabled()
-        value = LogTotal.apply(x, totals, _Ask(layout, Values.of(values), wanted))
-    return value
-
-
-def posteriors(x: Tensor, values: Tensor, totals: Tensor, layout: Layout) -> Tensor:
-    """P(y_i = c | T = total) of one copy of each instance, (*entries, C); 0 where there is no instance."""
-    times = _times(layout).unsqueeze(-1)
-    change: Tensor = TotalGradient.apply(x, totals, _Ask(layout, Values.of(values))) / times.clamp(min=1.0)
-    prior = certain(torch.where(times > 0, x, 0.0)).softmax(-1)
-    return torch.where(times > 0, (prior + change).clamp(0.0, 1.0), 0.0)  # rounding only
-
-
-class LogTotal(BagFunction):
-    """(logits, totals, ask) to log P(T = total)."""
-
-    @staticmethod
-    def forward(x: Tensor, totals: Tensor, ask: _Ask) -> Tensor:
-        value, change = _answer(x, totals, ask, posterior=ask.wanted)
-        ask.found = _times(ask.layout).unsqueeze(-1) * change if ask.wanted else None
-        return value
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.ask = inputs
-        ctx.save_for_backward(*tensors)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        ask, found = ctx.ask, ctx.ask.found
-        if found is None or torch.is_grad_enabled():
-            found = TotalGradient.apply(*ctx.saved_tensors, replace(ask, wanted=False, found=None))
-        return ask.layout.spread(grad).unsqueeze(-1) * found, None, None
-
-
-class TotalGradient(BagFunction):
-    """(logits, totals, ask) to the gradient of log P(T = total): c_i (P(y_i = c | T = total) - P(y_i = c))."""
-
-    @staticmethod
-    def forward(x: Tensor, totals: Tensor, ask: _Ask) -> Tensor:
-        return _times(ask.layout).unsqueeze(-1) * _answer(x, totals, ask, posterior=True)[1]
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.ask = inputs
-        ctx.save_for_backward(*tensors)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return TotalHessian.apply(*ctx.saved_tensors, grad, ctx.ask), None, None
-
-
-class TotalHessian(BagFunction):
-    """(logits, totals, weights, ask) to the product of the second derivatives of log P(T = total) and weights."""
-
-    @staticmethod
-    def forward(x: Tensor, totals: Tensor, weights: Tensor, ask: _Ask) -> Tensor:
-        # All that the gradient is made of are plain operations, which have derivatives; of the tilt there need be none.
-        with torch.enable_grad():
-            x = x.detach().requires_grad_()
-            gradient = TotalGradient.forward(x, totals, ask)
-            return torch.autograd.grad(gradient, x, weights)[0]
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *_: Tensor) -> tuple[None, ...]:
-        raise NotImplementedError("third derivatives of log_sum_prob are not implemented; those of log_count_prob are.")
-
-
-def _times(layout: Layout) -> Tensor:
-    """How often each entry counts: its copies, or 1; float64."""
-    if layout.copies is not None:
-        return layout.copies.double()
-    return torch.ones(layout.entries, dtype=torch.float64, device=layout.device)
-
-
-def certain(x: Tensor) -> Tensor:
-    """Logits in which a category of logit +inf is the only one possible; NaN where there are two of them."""
-    certain = x == torch.inf
-    if not bool(certain.any()):
-        return x
-    known = torch.where(certain, 0.0, -torch.inf).to(x.dtype)
-    known = known.masked_fill(certain.sum(-1, keepdim=True) > 1, torch.nan)
-    return torch.where(certain.any(-1, keepdim=True), known, x)
-
-
-def _answer(x: Tensor, totals: Tensor, ask: _Ask, *, posterior: bool) -> tuple[Tensor, Tensor]:
-    """log P(T = total) of each bag, and if wanted the posteriors less the priors, by rectangles of similar bags."""
-    layout, values = ask.layout, ask.values
-    m, categories = layout.entries.numel(), x.shape[-1]
-    # One row more, which is no instance, for what fills up the rectangles. From here on categories come first: of few
-    # categories and many instances that is several times as fast.
-    logits = pad(certain(x.reshape(m, categories)).T, (0, 1))
-    times = pad(_times(layout).flatten(), (0, 1))
-    shared = values.place.dim() == 1
-    place = values.place[:, None, None] if shared else pad(values.place.reshape(m, categories).T, (0, 1))
-    totals = totals.clamp(-LARGEST // 2, LARGEST // 2) - layout.sum(values.origin.expand(layout.entries))
-    entries = torch.arange(m, device=x.device).reshape(layout.entries)
-    rectangles = layout.rectangles()
-    found, each = torch.zeros_like(logits), []
-    for part, total in zip(rectangles.cut_entries(entries, m), rectangles.cut(totals), strict=True):
-        there = times[part] > 0
-        value, change = _Bags(
-            x=logits[:, part].masked_fill(~there, 0.0),
-            times=times[part],
-            place=place if shared else place[:, part],
-            distinct=values.distinct,
-            totals=total.div(values.step, rounding_mode="floor"),
-            on_lattice=total % values.step == 0,
-        ).answer(posterior=posterior)
-        each.append(value)
-        if posterior:
-            found[:, part] = change.masked_fill(~there, 0.0)
-    return rectangles.join(each).reshape(layout.shape), found[:, :-1].T.reshape(x.shape)
-
-
-class _Bags:
+class Sums:
     """Bags (b, n) of about the same size, and the total of each.
 
     Args:
@@ -272,7 +84,7 @@ class _Bags:
         """log P(T = total): (b,), and if wanted the posteriors less the priors, (C, b, n); with derivatives."""
         extreme = torch.where((self._above == 0).unsqueeze(-1), self._low, self._high)
         known = self._log_p.masked_fill((self._values != extreme) & self._end.unsqueeze(-1), -torch.inf)
-        value = (self._times * known.logsumexp(0)).sum(-1).masked_fill(~self._end, -torch.inf)
+        value = (self._times * known.logsumexp(0)).sum(-1).clamp(max=0.0).masked_fill(~self._end, -torch.inf)
         prior, given = self._log_p.softmax(0), known.softmax(0)  # the same if the total is impossible
         if bool(self._inside.any()):
             tilt = self._tilt()
@@ -352,17 +164,16 @@ class _Bags:
             spectrum = weight * phi * torch.complex(angle.cos(), -angle.sin())
             size = spectrum.detach().abs()
             prob, largest = prob + spectrum.real.sum(-1), largest + size.sum(-1)
-            audible = (size > _TINY * largest.unsqueeze(-1)).any(0)
-            if posterior and bool(audible.any()):
-                if not bool(audible.all()):
-                    waves, spectrum = waves.at(audible), spectrum[:, audible]
-                    real, imag = real[..., audible], imag[..., audible]
-                # spectrum / factor
-                scale, (s, t) = (
-                    1 / (real.square() + imag.square()),
-                    torch.view_as_real(spectrum.unsqueeze(1)).unbind(-1),
+            needed = (size > _TINY * largest.unsqueeze(-1)).any(0)
+            if posterior and bool(needed.any()):
+                if not bool(needed.all()):
+                    waves, spectrum = waves.at(needed), spectrum[:, needed]
+                    real, imag = real[..., needed], imag[..., needed]
+                above, along = spectrum.unsqueeze(1).imag, spectrum.unsqueeze(1).real
+                square = real.square() + imag.square()  # spectrum / factor
+                pulled = pulled + waves.pull(
+                    (along * real + above * imag) / square, (above * real - along * imag) / square
                 )
-                pulled = pulled + waves.pull((s * real + t * imag) * scale, (t * real - s * imag) * scale)
         right = prob > 0
         prob_or_one = prob.where(right, torch.ones_like(prob))
         given = (p * pulled / prob_or_one.unsqueeze(-1)).clamp(0.0, 1.0)  # rounding only
@@ -417,11 +228,12 @@ class _Bags:
                 table = _logsumexp(terms + log_p_i.unsqueeze(-1))
             return table
 
+        first = torch.arange(len(values), device=rows.device)[:, None, None] == 0
+        sure = torch.where(first, 0.0, -torch.inf).double()
         differentiable = torch.is_grad_enabled() and self._log_p.requires_grad
         with torch.enable_grad():
             log_p = self._log_p[:, rows] if differentiable else self._log_p[:, rows].detach().requires_grad_()
-            sure = torch.zeros_like(log_p[..., :1]).index_fill(0, torch.arange(1, len(log_p)), -torch.inf)
-            each = torch.cat([log_p, sure], -1)[:, bags, order]
+            each = torch.cat([log_p, sure.expand(-1, len(rows), -1)], -1)[:, bags, order]
             each_value = pad(values, (0, 1))[:, bags, order]
             table = torch.where(sums == 0, 0.0, -torch.inf).to(log_p.dtype).expand(len(rows), -1)
             size = math.isqrt(each.shape[-1]) + 1  # memory of its root: the steps in between are made again
