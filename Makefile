@@ -29,6 +29,7 @@ lint: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/clang-format --dry-run --Werror native/src/* native/include/*
 
 # The paper's tables; what has a record is not run again: make paper TABLE=llp JOBS=4 OPTIONS="--seeds 1"
 TABLE ?= all

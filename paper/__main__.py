@@ -17,11 +17,11 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions
 @app.command(epilog="Example: python -m paper llp --only data=adult --only bag_size=8 --seeds 1")
 def paper(
     table: Annotated[
-        Literal["llp", "mil", "mil-instance", "mil-small", "colon", "pu", "classes", "figures", "all"],
+        Literal["llp", "mil", "mil-instance", "mil-small", "colon", "pu", "classes", "sums", "figures", "all"],
         typer.Argument(
             metavar="TABLE",
-            help="Table to run: llp, mil, mil-instance, mil-small, colon, pu, classes (which the paper does not have), "
-            "figures (their data), or all.",
+            help="Table to run: llp, mil, mil-instance, mil-small, colon, pu, classes and sums (which the paper does "
+            "not have), figures (their data), or all.",
         ),
     ],
     only: Annotated[

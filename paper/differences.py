@@ -33,6 +33,7 @@ NOTES: dict[str, tuple[str, ...]] = {
         "epoch, and from the sixth of 20 on Binarized CIFAR.",
     ),
     "classes": ("The paper has no such table.",),
+    "sums": ("The paper has no such table.",),
 }
 
 

@@ -93,6 +93,13 @@ def _classes(rows: Sequence[Row]) -> list[str]:
     return found
 
 
+def _sums(rows: Sequence[Row]) -> list[str]:
+    return [
+        f"{row.entry.method}: {row.mean:.2f} %, {_seeds([len(row.values)])} (lowest {min(row.values):.2f})."
+        for row in rows
+    ]
+
+
 def _at_least(means: dict[tuple[object, ...], float], row: Row) -> bool:
     return row.mean >= means[tuple(row.entry.cell.values())]
 
@@ -105,6 +112,7 @@ FINDINGS: dict[str, Callable[[Sequence[Row]], list[str]]] = {
     "colon": _colon,
     "pu": _pu,
     "classes": _classes,
+    "sums": _sums,
 }
 
 

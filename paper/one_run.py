@@ -13,7 +13,7 @@ import torch
 
 from bench.record import commit
 from kofn import _require, counts
-from paper import class_runs, colon_runs, figure_runs, llp_runs, mil_runs, pu_runs
+from paper import class_runs, colon_runs, figure_runs, llp_runs, mil_runs, pu_runs, sum_runs
 from paper.cells import Run
 from paper.outcome import Outcome
 from paper.recipes import Recipe, recipe
@@ -27,6 +27,7 @@ RUNNERS: dict[str, Callable[[Mapping[str, Any], str, Recipe, int], Outcome]] = {
     "colon": colon_runs.run,
     "pu": pu_runs.run,
     "classes": class_runs.run,
+    "sums": sum_runs.run,
     "figures": figure_runs.run,
 }
 

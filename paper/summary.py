@@ -15,7 +15,7 @@ from paper.records import RESULTS, load_records
 from paper.whole_recipe import state
 
 STANDARD_ERROR = ("mil", "mil-instance", "mil-small", "colon")  # what these tables print as spread
-PERCENT = ("pu", "classes")
+PERCENT = ("pu", "classes", "sums")
 SIGNIFICANT = 0.05
 ROUNDING = 1e-9  # the means of 0.1, 0.2 and of 0.15, 0.15 are not the same float
 

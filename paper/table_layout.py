@@ -19,8 +19,9 @@ LINE = {
     "mil-small": "bags",
     "pu": "method",
     "classes": "bag_size",
+    "sums": "bag_size",
 }
-DIGITS = {"llp": 4, "mil": 3, "mil-instance": 4, "mil-small": 3, "colon": 3, "pu": 2, "classes": 2}
+DIGITS = {"llp": 4, "mil": 3, "mil-instance": 4, "mil-small": 3, "colon": 3, "pu": 2, "classes": 2, "sums": 2}
 
 
 class Entry(NamedTuple):

@@ -12,7 +12,7 @@ from paper.records import RESULTS
 from paper.summary import Row, summary
 from paper.table_layout import DIGITS
 
-TASKS = ("llp", "mil", "mil-instance", "pu", "classes")
+TASKS = ("llp", "mil", "mil-instance", "pu", "classes", "sums")
 
 
 class Time(NamedTuple):

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from paper import class_runs, colon_runs, figure_runs, llp_runs, mil_runs, pu_runs
+from paper import class_runs, colon_runs, figure_runs, llp_runs, mil_runs, pu_runs, sum_runs
 from paper.cells import Run
 from paper.recipes import Recipe, recipe
 
@@ -19,6 +19,7 @@ PROTOCOLS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "colon": colon_runs.protocol,
     "pu": pu_runs.protocol,
     "classes": class_runs.protocol,
+    "sums": sum_runs.protocol,
     "figures": figure_runs.protocol,
 }
 State = Literal["current", "stale", "earlier loop"]

@@ -20,7 +20,7 @@ SHARES = torch.tensor([0.4, 1.0, 0.0, 1.0, 0.0, 0.3])
 LABELS = torch.tensor([1, 1, 0, 0, 1, 0])
 
 
-def of_target(make: Callable[..., targets.Target], *labels: Tensor) -> tuple[Loss, tuple[Tensor, ...]]:
+def of_target(make: Callable[..., targets.Statement[Any]], *labels: Tensor) -> tuple[Loss, tuple[Tensor, ...]]:
     """A count loss as function(logits, *labels, ...)."""
 
     def loss(logits: Tensor, *each: Tensor, **options: Any) -> Tensor:
@@ -48,6 +48,7 @@ PER_BAG: dict[str, tuple[Loss, tuple[Tensor, ...]]] = {
     "noisy, discrete scales": of_target(
         lambda y, b: kofn.Noisy(y, targets.DiscreteLaplace(b)), COUNTS - 2, SHARES + 0.5
     ),
+    "sum": of_target(lambda y: kofn.Sum(y, 3), 3 * COUNTS),
     "spread": of_target(targets.Spread, torch.tensor([2.3, 0.5, 0.0, 3.0, 0.0, 1.9])),
     "llp": (losses.llp_loss, (COUNTS,)),
     "proportion": (losses.proportion_loss, (SHARES,)),

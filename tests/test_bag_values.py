@@ -31,7 +31,7 @@ def test_select_positions(lists: list[list[int]], data: st.DataObject) -> None:
     chosen = bags.select(which)
     assert members(chosen) == [lists[j] for j in which]
     assert chosen.names == [bags.names[j] for j in which]
-    index, offsets = bags.gather(torch.tensor(which, dtype=torch.int64))
+    index, offsets, _ = bags.gather(torch.tensor(which, dtype=torch.int64))
     assert torch.equal(index, chosen.index)
     assert torch.equal(offsets, chosen.offsets)
 

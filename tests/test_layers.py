@@ -8,12 +8,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from graphlib import CycleError
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import layers
 import picture
 import pytest
+import walk
 
 
 def lint(source: Path) -> tuple[bool, str]:
@@ -117,10 +118,18 @@ def test_files_stay_short() -> None:
         assert len(path.read_text().splitlines()) <= 500, f"{path.name} has grown out of one purpose"
 
 
+def test_no_file_on_the_way_of_a_loss_is_called_from_what_it_calls() -> None:
+    steps = walk.walk()
+    TopologicalSorter({step.file: step.callers for step in steps}).prepare()  # a circle is an error
+    assert steps[0].file == "losses/_count.py"
+    assert {"targets/_bounds.py", "counts/_event.py", "counts/_engines.py"} <= {step.file for step in steps}
+    assert len(steps) <= 10
+
+
 @pytest.mark.slow
 def test_import_brings_torch_and_numpy_only() -> None:
     code = (
-        "import sys, kofn; heavy = {'scipy', 'sklearn', 'pandas', 'matplotlib', 'lightning', 'torch._dynamo'}; "
+        "import sys, kofn.losses; heavy = {'scipy', 'sklearn', 'pandas', 'matplotlib', 'lightning', 'torch._dynamo'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -17,12 +17,12 @@ import torch
 from rich.console import Console
 from rich.progress import track
 
-from bench.fuzz import extremes
+from bench.fuzz import special_bags
 from bench.fuzz.awkward_bags import DTYPES, LAYOUTS
 from bench.fuzz.checks import BOUNDS, CHUNK, Engine, Tally, check_chunk, installed
 from bench.record import Rows, machine, markdown, write
 
-EXTREMES = ("numbers", "refused", "largest error")
+COLUMNS = ("numbers", "refused", "largest error")
 SHOWN = 20  # failures; as many are in the record
 NAMES = {
     "log_prob": "`log_count_prob`",
@@ -56,10 +56,10 @@ def error_rows(tally: Tally, engines: Sequence[Engine]) -> Rows:
     return rows
 
 
-def extreme_rows(tally: Tally, engines: Sequence[Engine]) -> Rows:
-    """The extreme bags: numbers compared, how many answers were refused, the largest error."""
-    rows = [["extreme bags", "bound", *(f"{what}, {engine}" for engine in engines for what in EXTREMES)]]
-    for quantity, bound in extremes.BOUNDS.items():
+def special_rows(tally: Tally, engines: Sequence[Engine]) -> Rows:
+    """The special bags: numbers compared, how many answers were refused, the largest error."""
+    rows = [["special bags", "bound", *(f"{what}, {engine}" for engine in engines for what in COLUMNS)]]
+    for quantity, bound in special_bags.BOUNDS.items():
         row = [quantity, f"{bound:.0e}"]
         for key in (f"{quantity}, {engine}" for engine in engines):
             row += [f"{tally.facts[key]:,}", f"{tally.facts[f'{key}, refused']:,}", f"{tally.worst.get(key, 0.0):.1e}"]
@@ -84,8 +84,9 @@ def summary(tally: Tally, seed: int, seconds: float, jobs: int) -> str:
         f"{facts['impossible counts']:,} of the counts are impossible, log-probabilities go down to "
         f"{tally.deepest:,.0f}. Random seed {seed}, {seconds:,.0f} seconds in {jobs} processes. Errors of logarithms "
         "are relative to max(1, |log p|), others absolute. In a shorter dtype a number is wrong if it is off by more "
-        "than the bound and one unit in the last place together. Extreme bags have logits up to 1e300, or bag "
-        "effects from 1e-6 to 1e6; joint class counts with a log-probability below -1e7 are refused."
+        "than the bound and one unit in the last place together. Special bags have copies, known labels, values to add "
+        "up, logits up to 1e300, or bag effects from 1e-6 to 1e6; joint class counts with a log-probability below -1e7 "
+        "are refused."
     )
 
 
@@ -115,9 +116,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     done = run(chunks, bags=options.bags, seed=options.seed, jobs=options.jobs, engines=options.engines)
     for part in track(done, "fuzz", total=len(chunks), console=console):
         tally.add(part)
-    bounds = BOUNDS | extremes.BOUNDS
+    bounds = BOUNDS | special_bags.BOUNDS
     tally.failures.sort(key=lambda failure: -failure.error / bounds[failure.quantity])
-    tables = [markdown(rows) for rows in (f(tally, options.engines) for f in (error_rows, failure_rows, extreme_rows))]
+    tables = [markdown(rows) for rows in (f(tally, options.engines) for f in (error_rows, failure_rows, special_rows))]
     about = summary(tally, options.seed, time.perf_counter() - begin, options.jobs)
     text = "\n\n".join([f"{machine()}.", about, *tables])
     console.print(text, markup=False, soft_wrap=True)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 path.append(str(Path(__file__).parents[2] / "tests"))
-from bag_strategies import adversarial_logits
+from bag_strategies import adversarial_logits as adversarial_logits
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LAYOUTS = ("dense", "masked", "ragged")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import kofn
-from bench.fuzz import extremes
+from bench.fuzz import special_bags
 from bench.fuzz.awkward_bags import Array, Batch, batches
 from bench.fuzz.wide_oracle import Truth, truths
 
@@ -106,28 +106,29 @@ def check_chunk(
     if device == "cpu":
         for engine in engines or installed():
             if engine != "triton":
-                check_extremes(tally, engine, seed, chunk)
+                check_special_bags(tally, engine, seed, chunk)
     return tally
 
 
-def check_extremes(tally: Tally, engine: Literal["native", "torch"], seed: int, chunk: int) -> None:
-    """Note the errors about the extreme bags of a chunk (`extremes`)."""
-    for number, (size, answers) in enumerate(extremes.cases(seed, chunk)):
+def check_special_bags(tally: Tally, engine: Literal["native", "torch"], seed: int, chunk: int) -> None:
+    """Note the errors about the special bags of a chunk (`special_bags`)."""
+    for number, (size, dtype, answers) in enumerate(special_bags.cases(seed, chunk)):
         for quantity, expected, question in answers:
             with kofn.counts.use(engine):
-                found = extremes.found_of(question, expected)
+                found = special_bags.found_of(question, expected)
             tally.facts[f"{quantity}, {engine}"] += expected.size
             if found is None:
                 tally.facts[f"{quantity}, {engine}, refused"] += 1
                 continue
-            errors = distance(found, expected, "float64", relative="log" in quantity.split(", ")[1])
+            errors = distance(found, expected, dtype, relative="log" in quantity.split(", ")[1])
             key, worst = f"{quantity}, {engine}", float(errors.max())
-            tally.worst[key] = max(tally.worst.get(key, 0.0), worst)
-            if worst > extremes.BOUNDS[quantity]:
+            if dtype == "float64":
+                tally.worst[key] = max(tally.worst.get(key, 0.0), worst)
+            if worst > special_bags.BOUNDS[quantity]:
                 at = int(errors.argmax())
                 numbers = float(found.flat[at]), float(expected.flat[at]), worst
-                place = f"seed {seed}, chunk {chunk}, extreme bag"
-                tally.failures.append(Failure(place, number, size, "dense", "float64", engine, quantity, at, *numbers))
+                place = f"seed {seed}, chunk {chunk}, special bag"
+                tally.failures.append(Failure(place, number, size, "dense", dtype, engine, quantity, at, *numbers))
 
 
 def ask(batch: Batch, engine: Engine, device: str = "cpu") -> Truth:

@@ -10,6 +10,7 @@ from typing import Any
 import commands
 import layers
 import picture
+import walk
 
 import kofn
 from kofn.estimators._measure_names import MEASURES
@@ -66,6 +67,7 @@ FILLED: dict[str, Callable[[], str]] = {
     "names": names,
     "commands": commands.page,
     "measures": measures,
+    "walk": walk.table,
 }
 
 

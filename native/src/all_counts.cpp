@@ -1,6 +1,6 @@
-// Small bags whose distribution cannot underflow are done by the recursion, which has every count; all others by a tree of
-// convolutions (all_counts_tree.h). It leaves with each count the tilt that made it likely, and a gradient looks at runs of
-// counts that share a tilt through their characteristic function.
+// Small bags whose distribution cannot underflow are done by the recursion, which has every count; all others by a tree
+// of convolutions (all_counts_tree.h). It leaves with each count the tilt that made it likely, and a gradient looks at
+// runs of counts that share a tilt through their characteristic function.
 #include "all_counts.h"
 
 #include <algorithm>
@@ -95,14 +95,15 @@ void AllCountsGradientSolver::run(int64_t first, int64_t last) {
         return;
     }
     for (int64_t j = 0; j < bags_.bags(); ++j) {
-        std::fill_n(call_.gradient + input.start(first + j), input.size(first + j), bags_.broken(j) ? not_a_number : 0.0);
+        std::fill_n(call_.gradient + input.start(first + j), input.size(first + j),
+                    bags_.broken(j) ? not_a_number : 0.0);
         if (bags_.broken(j)) continue;
         for (int64_t i = bags_.start(j); i < bags_.start(j + 1); ++i) out[bags_.source(i)] = gradient_.data()[i];
     }
 }
 
-// sum_s weights_s (P(y_i = 1 | S = s) - p_i), so far without the posteriors of inner counts. Given S = 0 nobody is a one;
-// given S = size all are.
+// sum_s weights_s (P(y_i = 1 | S = s) - p_i), so far without the posteriors of inner counts. Given S = 0 nobody is a
+// one; given S = size all are.
 void AllCountsGradientSolver::ends(int64_t j) {
     const Bag bag = bags_.bag(j);
     const double* w = weights(j);

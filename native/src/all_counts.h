@@ -4,17 +4,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "all_counts_tree.h"
 #include "bags.h"
 #include "groups.h"
 #include "kernels.h"
-#include "all_counts_tree.h"
 #include "tilt.h"
 
 namespace kofn {
 
 struct AllCountsCall {
     Input input;
-    double *value, *tilts;   // tilts may be null
+    double *value, *tilts;  // tilts may be null
 };
 
 struct AllCountsGradientCall {
@@ -31,7 +31,7 @@ public:
     void run(int64_t first, int64_t last);
 
 private:
-    double* value(int64_t j) const;   // of count 0 of the undecided instances
+    double* value(int64_t j) const;  // of count 0 of the undecided instances
     void small_bags();
 
     const Kernels& kernels_;
@@ -54,7 +54,7 @@ private:
     void small_bags();
     void add_to_groups(int64_t j);
     void windows(int64_t j, const double* tilts);
-    const double* weights(int64_t j) const;   // of count 0 of the undecided instances
+    const double* weights(int64_t j) const;  // of count 0 of the undecided instances
 
     const Kernels& kernels_;
     const AllCountsGradientCall& call_;

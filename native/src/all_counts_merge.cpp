@@ -20,9 +20,9 @@ constexpr int64_t directly = 4096;  // products up to which convolving is faster
 double Logs::up(int64_t k) const { return k < size ? at[k + 1] - at[k] : -infinity; }
 double Logs::down(int64_t k) const { return k > 0 ? at[k] - at[k - 1] : infinity; }
 
-// a_k + b_{count - k} is concave in k: it grows while the step up in a is larger than the step down in b. Its largest value
-// is, as a function of the count, concave again, with the larger of the two steps up and the smaller of those down; the
-// tilt lies between them, so that under it neither sequence has a larger value elsewhere.
+// a_k + b_{count - k} is concave in k: it grows while the step up in a is larger than the step down in b. Its largest
+// value is, as a function of the count, concave again, with the larger of the two steps up and the smaller of those
+// down; the tilt lies between them, so that under it neither sequence has a larger value elsewhere.
 AllCountsMerger::Place AllCountsMerger::place(int64_t count) const {
     int64_t low = std::max<int64_t>(0, count - b_.size), high = std::min(a_.size, count);
     while (low < high) {
@@ -53,8 +53,8 @@ AllCountsMerger::Place AllCountsMerger::ahead(const Place& next, int64_t& stride
     }
 }
 
-// Differences from the end that is likelier without the tilt: large logarithms are rounded in proportion to themselves, so
-// that end's are not to be touched by those of the other.
+// Differences from the end that is likelier without the tilt: large logarithms are rounded in proportion to themselves,
+// so that end's are not to be touched by those of the other.
 AllCountsMerger::Slice AllCountsMerger::slice(const Logs& logs, int64_t mode, double tilt) const {
     const auto visible = [&](int64_t k) {
         return (logs.at[k] - logs.at[mode]) + tilt * static_cast<double>(k - mode) >= -negligible;
@@ -89,7 +89,8 @@ const double* AllCountsMerger::roots(int64_t length) {
 }
 
 // Directly if the slices are short: every term is positive, so every digit is right, and there is no alias.
-AllCountsMerger::Product AllCountsMerger::convolve(const Slice& a, const Slice& b, Mass mass, int64_t from, int64_t end) {
+AllCountsMerger::Product AllCountsMerger::convolve(const Slice& a, const Slice& b, Mass mass, int64_t from,
+                                                   int64_t end) {
     double *left = slices_.data(), *right = left + room_;
     const int64_t all = a.number + b.number - 1;
     if (a.number * b.number <= directly) {
@@ -151,8 +152,10 @@ double AllCountsMerger::alone(const Place& next) const {
         total += term;
         return term > 1e-18;
     };
-    for (int64_t i = next.of_a; i <= std::min(a_.size, next.count) && add(i); ++i) {}
-    for (int64_t i = next.of_a - 1; i >= std::max<int64_t>(0, next.count - b_.size) && add(i); --i) {}
+    for (int64_t i = next.of_a; i <= std::min(a_.size, next.count) && add(i); ++i) {
+    }
+    for (int64_t i = next.of_a - 1; i >= std::max<int64_t>(0, next.count - b_.size) && add(i); --i) {
+    }
     return next.top + std::log(total);
 }
 

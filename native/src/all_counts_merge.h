@@ -1,10 +1,10 @@
 // The distribution of a sum of two independent counts: the convolution of theirs, right in every tail.
 //
-// A fast Fourier transform convolves n numbers in n log n steps but is right only to a fraction of the largest of them. So
-// it is done in windows: the log-probabilities of both counts are tilted by one t, which makes a wanted count the likeliest,
-// the few counts on either side that are not negligible are cut out, and of their convolution only what is at least a
-// thousandth of its largest is kept; the next window begins where that ends. Windows, and what is cut out for them, are some
-// standard deviations wide: together they cover the counts two or three times over.
+// A fast Fourier transform convolves n numbers in n log n steps but is right only to a fraction of the largest of them.
+// So it is done in windows: the log-probabilities of both counts are tilted by one t, which makes a wanted count the
+// likeliest, the few counts on either side that are not negligible are cut out, and of their convolution only what is
+// at least a thousandth of its largest is kept; the next window begins where that ends. Windows, and what is cut out
+// for them, are some standard deviations wide: together they cover the counts two or three times over.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,8 @@ void AllCountsTree::shuffle(const Bag& bag) {
 void AllCountsTree::plan(int64_t first, int64_t size) {
     const int64_t start = room_, left = size / 2;
     if (size == 1 || (size <= leaf_ && never_underflows(kernels_, shuffled_.z + first, size))) {
-        if (size > 1) groups_.add(static_cast<int64_t>(nodes_.size()), shuffled_.p + first, shuffled_.q + first, size, 0, size);
+        if (size > 1)
+            groups_.add(static_cast<int64_t>(nodes_.size()), shuffled_.p + first, shuffled_.q + first, size, 0, size);
         room_ += size + 1;
         nodes_.push_back({start, room_, size, 0});
         return;

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "all_counts_merge.h"
 #include "bags.h"
 #include "groups.h"
 #include "kernels.h"
-#include "all_counts_merge.h"
 
 namespace kofn {
 
@@ -38,7 +38,8 @@ private:
     int64_t room_ = 0, leaf_ = 0;
 };
 
-// Whether every count can be computed without a tilt: P(S = s) >= prod_i min(p_i, q_i), and -log min(p, q) <= |z| + log 2.
+// Whether every count can be computed without a tilt: P(S = s) >= prod_i min(p_i, q_i), and -log min(p, q) <= |z| +
+// log 2.
 bool never_underflows(const Kernels& kernels, const double* z, int64_t size);
 
 }  // namespace kofn

@@ -55,7 +55,8 @@ double class_work(const kofn::ClassCall& call) {
             states *= k + 1.0;
             largest = std::max(largest, k);
         }
-        total += 4.0 * static_cast<double>(call.input.size(j)) * (static_cast<double>(call.classes) + states / (largest + 1.0));
+        total += 4.0 * static_cast<double>(call.input.size(j)) *
+                 (static_cast<double>(call.classes) + states / (largest + 1.0));
     }
     return total;
 }
@@ -96,15 +97,17 @@ int solve(const Call& call, double nanoseconds, int level, int threads) noexcept
 int kofn_event(int dtype, const void* logits, const int64_t* copies, const int64_t* offsets, int64_t n, int64_t b,
                const int64_t* low, const int64_t* high, const double* sigma, double weight, void* total, void* value,
                void* gradient, double* by_sigma, double* posterior, int level, int threads) {
-    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b, copies};
+    std::atomic<bool> large{false};
+    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b, copies, &large};
     if (!sound(input, dtype) || (b > 0 && (!low || !(value || total))) || threads < 1) return KOFN_BAD_ARGUMENT;
     if (by_sigma && !sigma) return KOFN_BAD_ARGUMENT;
     for (int64_t j = 0; sigma && j < b; ++j)
         if (!(sigma[j] >= 0.0 && sigma[j] <= 1e300) || (high && high[j] != low[j])) return KOFN_BAD_ARGUMENT;
-    return with_kernels(level, [&](const kofn::Kernels& kernels) {
+    const int code = with_kernels(level, [&](const kofn::Kernels& kernels) {
         kofn::Buffer sums;
-        const kofn::EventCall call{input, low, high, sigma, total ? weight : 1.0, value, total ? sums.reserve(b) : nullptr,
-                                   gradient, by_sigma, posterior};
+        const kofn::EventCall call{
+            input,    low,      high,     sigma, total ? weight : 1.0, value, total ? sums.reserve(b) : nullptr,
+            gradient, by_sigma, posterior};
         const int64_t largest = copies || sigma ? INT64_MAX : kofn::largest_in_run;
         kofn::for_all_bags<kofn::EventSolver>(kernels, call, (sigma ? 5.0 : 1.0) * event_work(input), threads, largest);
         for (int64_t j = 0; j < b; ++j)
@@ -117,6 +120,7 @@ int kofn_event(int dtype, const void* logits, const int64_t* copies, const int64
         else
             *static_cast<float*>(total) = static_cast<float>(weight * sum);
     });
+    return code == KOFN_OK && large ? KOFN_LARGE_LOGITS : code;
 }
 
 int kofn_shared_event(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const int64_t* low,
@@ -131,7 +135,8 @@ int kofn_shared_event(int dtype, const void* logits, const int64_t* offsets, int
     });
 }
 
-int kofn_scale(int dtype, const void* gradient, const int64_t* offsets, int64_t n, int64_t b, const void* scale, void* out) {
+int kofn_scale(int dtype, const void* gradient, const int64_t* offsets, int64_t n, int64_t b, const void* scale,
+               void* out) {
     const Input bags{dtype == KOFN_FLOAT64, gradient, offsets, n, b};
     if (!sound(bags, dtype) || (bags.start(b) > 0 && (!scale || !out))) return KOFN_BAD_ARGUMENT;
     if (bags.wide)
@@ -141,17 +146,19 @@ int kofn_scale(int dtype, const void* gradient, const int64_t* offsets, int64_t 
     return KOFN_OK;
 }
 
-int kofn_all_counts(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, double* value, double* tilts,
-             int level, int threads) {
-    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
+int kofn_all_counts(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, double* value,
+                    double* tilts, int level, int threads) {
+    std::atomic<bool> large{false};
+    const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b, nullptr, &large};
     if (!sound(input, dtype) || (b > 0 && !value) || threads < 1) return KOFN_BAD_ARGUMENT;
     const kofn::AllCountsCall call{input, value, tilts};
     const double work = all_counts_work(input, [](double size) { return 10.0 * size * std::log2(size + 1.0); });
-    return solve<kofn::AllCountsSolver>(call, work, level, threads);
+    const int code = solve<kofn::AllCountsSolver>(call, work, level, threads);
+    return code == KOFN_OK && large ? KOFN_LARGE_LOGITS : code;
 }
 
-int kofn_all_counts_gradient(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b, const double* tilts,
-                      const double* weights, double* gradient, int level, int threads) {
+int kofn_all_counts_gradient(int dtype, const void* logits, const int64_t* offsets, int64_t n, int64_t b,
+                             const double* tilts, const double* weights, double* gradient, int level, int threads) {
     const Input input{dtype == KOFN_FLOAT64, logits, offsets, n, b};
     if (!sound(input, dtype) || (b > 0 && (!tilts || !weights)) || threads < 1) return KOFN_BAD_ARGUMENT;
     if (!gradient && input.start(b) > 0) return KOFN_BAD_ARGUMENT;

@@ -10,19 +10,20 @@ void Undecided::gather(const Kernels& kernels, const Input& input, int64_t first
     last_ = last;
     source_.clear();
     const int64_t begin = input.start(first), total = input.start(last) - begin;
-    bool finite;
+    bool ordinary;
     if (input.wide) {
         z_ = static_cast<const double*>(input.logits) + begin;
-        finite = kernels.finite(z_, total);
+        ordinary = kernels.ordinary(z_, total);
     } else {
         double* wide = wide_.reserve(total);
-        finite = kernels.widen(static_cast<const float*>(input.logits) + begin, total, wide);
+        ordinary = kernels.widen(static_cast<const float*>(input.logits) + begin, total, wide);
         z_ = wide;
     }
     start_.resize(static_cast<std::size_t>(last - first + 1));
     for (int64_t j = first; j <= last; ++j) start_[j - first] = input.start(j) - begin;
     const auto one = [](int64_t copies) { return copies == 1; };
-    if (!finite || (input.copies && !std::all_of(input.copies + begin, input.copies + begin + total, one))) compact(z_, input);
+    if (!ordinary || (input.copies && !std::all_of(input.copies + begin, input.copies + begin + total, one)))
+        compact(z_, input);
 }
 
 void Undecided::find_probabilities(const Kernels& kernels) {
@@ -49,6 +50,7 @@ void Undecided::compact(const double* logits, const Input& input) {
                 continue;
             }
             broken_[j] |= std::isnan(logits[i]);
+            if (input.large && std::abs(logits[i]) > largest_logit) input.large->store(true, std::memory_order_relaxed);
             people_[j] += people;
             if (copies) copies[count] = static_cast<double>(people);
             z[count++] = logits[i];

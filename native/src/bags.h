@@ -1,6 +1,7 @@
 // What is left of some bags to decide, once the instances with infinite logits are taken out.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -16,21 +17,24 @@ struct Input {
     const void* logits;
     const int64_t* offsets;
     int64_t n, b;
-    const int64_t* copies = nullptr;  // how many alike people each row stands for; null: one
+    const int64_t* copies = nullptr;     // how many alike people each row stands for; null: one
+    std::atomic<bool>* large = nullptr;  // becomes true where a finite logit is above largest_logit in size; or null
 
     int64_t start(int64_t j) const { return offsets ? offsets[j] : j * n; }
     int64_t size(int64_t j) const { return start(j + 1) - start(j); }  // in rows
-    int64_t people(int64_t j) const { return copies ? std::accumulate(copies + start(j), copies + start(j + 1), int64_t{0}) : size(j); }
+    int64_t people(int64_t j) const {
+        return copies ? std::accumulate(copies + start(j), copies + start(j + 1), int64_t{0}) : size(j);
+    }
 
     // Some instances as a bag of their own.
     Input part(int64_t from, int64_t number) const {
-        const char* bytes = static_cast<const char*>(logits);
-        return {wide, bytes + from * static_cast<int64_t>(wide ? sizeof(double) : sizeof(float)), nullptr, number, 1};
+        const int64_t bytes = from * static_cast<int64_t>(wide ? sizeof(double) : sizeof(float));
+        return {wide, static_cast<const char*>(logits) + bytes, nullptr, number, 1, nullptr, large};
     }
 };
 
-// The undecided instances of one bag: z finite, p = sigmoid(z), q = sigmoid(-z). With copies, `size` rows of them stand for
-// `people`.
+// The undecided instances of one bag: z finite, p = sigmoid(z), q = sigmoid(-z). With copies, `size` rows of them stand
+// for `people`.
 struct Bag {
     const double *z, *p, *q;
     int64_t size;
@@ -61,11 +65,12 @@ public:
     }
     int64_t start(int64_t j) const { return start_[j]; }
     int64_t size(int64_t j) const { return start_[j + 1] - start_[j]; }
-    int64_t ones(int64_t j) const { return complete() ? 0 : ones_[j]; }         // logits of +inf
-    bool broken(int64_t j) const { return !complete() && broken_[j] != 0; }     // has a NaN, which counts as undecided
+    int64_t ones(int64_t j) const { return complete() ? 0 : ones_[j]; }      // logits of +inf
+    bool broken(int64_t j) const { return !complete() && broken_[j] != 0; }  // has a NaN, which counts as undecided
     const double* p() const { return p_; }
 
-    // From here on the logits may be moved: bag j is as it is with `by` added to its logits, and then has these p and q.
+    // From here on the logits may be moved: bag j is as it is with `by` added to its logits, and then has these p and
+    // q.
     void make_movable();
     void move(int64_t j, double by, const double* p, const double* q);
 

@@ -13,9 +13,9 @@
 
 namespace kofn {
 
-// Blocks of memory that one thread's calls hand on to its next. Without them the C library returns the scratch of a call to
-// the system and the next call pays for every page again: more than half the time of 128 bags of 32. A thread keeps what a
-// run of bags needs, never what one huge bag did.
+// Blocks of memory that one thread's calls hand on to its next. Without them the C library returns the scratch of a
+// call to the system and the next call pays for every page again: more than half the time of 128 bags of 32. A thread
+// keeps what a run of bags needs, never what one huge bag did.
 class Recycler {
 public:
     struct Block {
@@ -93,7 +93,8 @@ private:
         // all the arithmetic. Huge pages, where the system has them, make that a matter of a few faults.
         huge_ = bytes >= huge_page / 2;
         if (huge_) bytes = (bytes + huge_page - 1) / huge_page * huge_page;
-        // Aligned by hand: asked for alignment, the C library cuts its blocks to fit, which takes longer than a small bag.
+        // Aligned by hand: asked for alignment, the C library cuts its blocks to fit, which takes longer than a small
+        // bag.
         std::size_t room = bytes + alignment();
         block_ = Recycler::of_this_thread().take(room);
         void* start = block_.start;

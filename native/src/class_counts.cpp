@@ -1,6 +1,6 @@
-// P(K = k) is the coefficient of prod z_c^{k_c} in prod_i sum_c p_ic z_c. Bags with few states are told by recursion, those of
-// the same counts side by side; large bags of up to five classes by their characteristic function, tilted until the counts
-// are the mean. A probability too small for float64 is told by recursion after a tilt, too.
+// P(K = k) is the coefficient of prod z_c^{k_c} in prod_i sum_c p_ic z_c. Bags with few states are told by recursion,
+// those of the same counts side by side; large bags of up to five classes by their characteristic function, tilted
+// until the counts are the mean. A probability too small for float64 is told by recursion after a tilt, too.
 #include "class_counts.h"
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
-constexpr double safe_total = 1e-200;      // has lost nothing to underflow: all terms are positive
+constexpr double safe_total = 1e-200;  // has lost nothing to underflow: all terms are positive
 constexpr double smallest = std::numeric_limits<double>::min();
 
-constexpr double states_side_by_side = 512;     // a vector of bags for each: more would not fit into the cache
-constexpr double most_states = 4294967296.0;    // of one table, 32 GB: LARGEST_TABLE in classes/_cost.py
-constexpr double cells_kept = 1 << 17;   // of the tables of one bag, before some are computed twice
+constexpr double states_side_by_side = 512;   // a vector of bags for each: more would not fit into the cache
+constexpr double most_states = 4294967296.0;  // of one table, 32 GB: LARGEST_TABLE in classes/_cost.py
+constexpr double cells_kept = 1 << 17;        // of the tables of one bag, before some are computed twice
 // A frequency costs an instance about as much as so many states for each class.
 constexpr double states_per_frequency = 3.0;
 constexpr double confirmed = 1e8;  // cells of a table that are spent on confirming that counts are impossible
@@ -49,7 +49,9 @@ void ClassSolver::run(int64_t first, int64_t last) {
     };
     for (std::size_t at = 0; at < small.size();) {
         std::size_t end = at + 1;
-        while (end < small.size() && end - at < static_cast<std::size_t>(kernels_.lanes) && alike(*small[at], *small[end])) ++end;
+        while (end < small.size() && end - at < static_cast<std::size_t>(kernels_.lanes) &&
+               alike(*small[at], *small[end]))
+            ++end;
         if (end - at > 1)
             side_by_side(small.data() + at, static_cast<int>(end - at));
         else if (!by_frequencies(*small[at]))
@@ -61,7 +63,8 @@ void ClassSolver::run(int64_t first, int64_t last) {
 // Softmax of all instances of the run, and which of them are not there.
 void ClassSolver::take_probabilities(int64_t first, int64_t last) {
     const Input& input = call_.input;
-    const int64_t classes = call_.classes, n = input.start(last) - input.start(first), from = input.start(first) * classes;
+    const int64_t classes = call_.classes, n = input.start(last) - input.start(first),
+                  from = input.start(first) * classes;
     begin_ = input.start(first);
     double* p = probabilities_.reserve(n * classes);
     if (input.wide)
@@ -262,7 +265,8 @@ void ClassSolver::side_by_side(const Bag* const* bags, int number) {
     for (int l = 0; l < lanes; ++l) gather(*bags[std::min(l, number - 1)], p + l, lanes);
     double* joint = instances_wanted() ? joint_.reserve(cells * lanes) : nullptr;
     alignas(64) double totals[Group::max_lanes];
-    kernels_.class_table_many(of, p, totals, joint, work_.reserve(lanes * class_table_work(of.size, of.states, of.stretch)));
+    kernels_.class_table_many(of, p, totals, joint,
+                              work_.reserve(lanes * class_table_work(of.size, of.states, of.stretch)));
     std::vector<const Bag*> again;
     for (int l = 0; l < number; ++l) {
         if (!(totals[l] > safe_total)) {
@@ -295,7 +299,8 @@ void ClassSolver::write_prior(int64_t j, double gradient) const {
     for (int64_t k = 0; k < number; ++k) {
         if (call_.posterior) call_.posterior[from + k] = p[k] + gradient;
         if (call_.gradient && call_.input.wide) static_cast<double*>(call_.gradient)[from + k] = gradient;
-        if (call_.gradient && !call_.input.wide) static_cast<float*>(call_.gradient)[from + k] = static_cast<float>(gradient);
+        if (call_.gradient && !call_.input.wide)
+            static_cast<float*>(call_.gradient)[from + k] = static_cast<float>(gradient);
     }
 }
 

@@ -15,9 +15,9 @@ namespace kofn {
 struct ClassCall {
     Input input;  // each instance has `classes` logits
     int64_t classes;
-    const int64_t* counts;  // b * classes
-    void *value, *gradient;    // float64 or float32 as the input is; gradient may be null
-    double* posterior;      // or null
+    const int64_t* counts;   // b * classes
+    void *value, *gradient;  // float64 or float32 as the input is; gradient may be null
+    double* posterior;       // or null
 };
 
 // Does runs of bags, one after the other, with the same scratch memory.
@@ -29,11 +29,11 @@ public:
 private:
     // A bag without the instances that are not there and the classes that do not occur, these by descending count.
     struct Bag {
-        int64_t number;          // in the call
+        int64_t number;  // in the call
         int64_t size, classes;
         double states;
-        std::size_t order;       // where its classes begin in order_, and its counts in counts_
-        uint64_t key;            // of its counts: like bags side by side
+        std::size_t order;  // where its classes begin in order_, and its counts in counts_
+        uint64_t key;       // of its counts: like bags side by side
     };
 
     void take(int64_t first, int64_t last);

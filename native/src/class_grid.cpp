@@ -7,7 +7,7 @@ namespace kofn {
 namespace {
 
 constexpr double pi = 3.14159265358979323846;
-constexpr double alias_exponent = 34.0;     // e^-34 = 2e-15
+constexpr double alias_exponent = 34.0;  // e^-34 = 2e-15
 constexpr double dropped_exponent = 34.0;
 constexpr int64_t most_dimensions = ClassFrequencies::most_classes - 1;
 
@@ -98,7 +98,8 @@ bool ClassGrid::choose(const TiltedClasses& bag, int64_t size, int64_t classes, 
         // A Gaussian ends at u = sqrt(2 e / conditional variance); here 2 |sin(u / 2)| stands for u.
         const double radius = std::sqrt(2.0 * dropped_exponent * precision(reduced, a)) / 2.0;
         const double angle = radius < 1.0 ? 2.0 * std::asin(radius) : pi;
-        far[a] = std::min<int64_t>(points[a] / 2, static_cast<int64_t>(std::ceil(angle / (2 * pi) * static_cast<double>(points[a]))));
+        far[a] = std::min<int64_t>(points[a] / 2,
+                                   static_cast<int64_t>(std::ceil(angle / (2 * pi) * static_cast<double>(points[a]))));
         box *= static_cast<double>(2 * far[a] + 1);
         all *= static_cast<double>(points[a]);
     }
@@ -106,13 +107,14 @@ bool ClassGrid::choose(const TiltedClasses& bag, int64_t size, int64_t classes, 
     int64_t m[most_dimensions];
     for (int64_t a = 0; a < d; ++a) m[a] = -far[a];
     // phi(u) is not needed at u and -u, nor where m and m - M are the same frequency.
-    std::vector<double> kept;  // angles of classes 1 .., that of the counts, weight
+    std::vector<double> kept;             // angles of classes 1 .., that of the counts, weight
     double wanted[most_dimensions] = {};  // L of the counts
     for (int64_t a = 0; a < d; ++a)
         for (int64_t c = 0; c < d; ++c) wanted[a] += reduced.u[a][c] * static_cast<double>(counts[c + 1]);
     // 2 pi m x / M for whole x, reduced in whole numbers: no digit is lost.
     const auto turns = [&](int64_t a, double x) {
-        return 2 * pi * static_cast<double>(m[a] * static_cast<int64_t>(x) % points[a]) / static_cast<double>(points[a]);
+        return 2 * pi * static_cast<double>(m[a] * static_cast<int64_t>(x) % points[a]) /
+               static_cast<double>(points[a]);
     };
     const auto next = [&] {
         for (int64_t a = 0; a < d; ++a) {
@@ -126,7 +128,7 @@ bool ClassGrid::choose(const TiltedClasses& bag, int64_t size, int64_t classes, 
     do {
         bool twice = false, own = true;  // own: the representative of itself
         for (int64_t a = d - 1; a >= 0 && own; --a) {
-            if (2 * m[a] == -points[a]) own = false;                   // the same as +points / 2
+            if (2 * m[a] == -points[a]) own = false;  // the same as +points / 2
             if (!twice && m[a] != 0 && !same(a)) (m[a] > 0 ? twice : own) = m[a] > 0;
         }
         if (!own) continue;

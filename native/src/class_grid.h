@@ -4,9 +4,11 @@
 // covariance is reduced (no correlation beyond 1/2 or so), because K_1 + K_2 may be known far better than either. The
 // trapezoid rule with M_1 x .. x M_d points, u = U' (2 pi m_j / M_j), has the aliases L + M z, z whole. Two bounds:
 //
-// * Bennett: P(L_j - mean >= x) <= exp(-(v / r^2) h(r x / v)), h(y) = (1 + y) log(1 + y) - y, with v the variance of L_j and r
+// * Bennett: P(L_j - mean >= x) <= exp(-(v / r^2) h(r x / v)), h(y) = (1 + y) log(1 + y) - y, with v the variance of
+// L_j and r
 //   the width of one instance's share in it. M_j reaches as far.
-// * |w_i|^2 = 1 - 4 sum_{c < e} p_ic p_ie sin^2((u_c - u_e) / 2), so |phi(u)| <= exp(2 sum_{c < e} cov(K_c, K_e) sin^2(..)).
+// * |w_i|^2 = 1 - 4 sum_{c < e} p_ic p_ie sin^2((u_c - u_e) / 2), so |phi(u)| <= exp(2 sum_{c < e} cov(K_c, K_e)
+// sin^2(..)).
 //   Frequencies below e^-33 are left out; those left lie in a box that the inverse covariance tells.
 //
 // phi(-u) is the conjugate of phi(u): each pair is counted once, twice.

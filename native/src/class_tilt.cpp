@@ -7,9 +7,9 @@
 namespace kofn {
 namespace {
 
-constexpr int max_steps = 60;          // at one temperature; Newton needs 3 to 8
-constexpr double near_enough = 0.05;   // squared distance of the mean from k, in standard deviations
-constexpr double smooth_spread = 40.0; // logits that differ by less than that need no higher temperature
+constexpr int max_steps = 60;           // at one temperature; Newton needs 3 to 8
+constexpr double near_enough = 0.05;    // squared distance of the mean from k, in standard deviations
+constexpr double smooth_spread = 40.0;  // logits that differ by less than that need no higher temperature
 constexpr double cooling = 0.3;
 
 }  // namespace
@@ -82,7 +82,8 @@ bool ClassTilt::near(double temperature) {
         decrement_ += step_[a] * step_[a];
     }
     double gap = 0.0;
-    for (int64_t c = 0; c < classes_; ++c) gap = std::max(gap, std::fabs(at_.mean[c] - static_cast<double>(counts_[c])));
+    for (int64_t c = 0; c < classes_; ++c)
+        gap = std::max(gap, std::fabs(at_.mean[c] - static_cast<double>(counts_[c])));
     double longest = 0.0;
     for (int64_t a = d - 1; a >= 0; --a) {
         double value = step_[a];
@@ -122,8 +123,8 @@ const TiltedClasses& ClassTilt::solve(const double* log_p, int64_t size, int64_t
     at_.covariance.assign(static_cast<std::size_t>(classes * classes), 0.0);
     step_.assign(static_cast<std::size_t>(classes - 1), 0.0);
     factor_.assign(static_cast<std::size_t>((classes - 1) * (classes - 1)), 0.0);
-    // Logits in the thousands make f a polyhedron, with no derivative for Newton to see. At a temperature as high as they differ
-    // it is smooth; its minimum, followed down to temperature 1, stays within reach of the next.
+    // Logits in the thousands make f a polyhedron, with no derivative for Newton to see. At a temperature as high as
+    // they differ it is smooth; its minimum, followed down to temperature 1, stays within reach of the next.
     double spread = 0.0;
     for (int64_t i = 0; i < size; ++i) {
         double low = 0.0, high = -std::numeric_limits<double>::infinity();
@@ -135,7 +136,8 @@ const TiltedClasses& ClassTilt::solve(const double* log_p, int64_t size, int64_t
         spread = std::max(spread, high - low);
     }
     if (spread > smooth_spread)
-        for (double temperature = spread / smooth_spread; temperature > 1.0; temperature *= cooling) descend(temperature);
+        for (double temperature = spread / smooth_spread; temperature > 1.0; temperature *= cooling)
+            descend(temperature);
     descend(1.0);
     return at_;
 }

@@ -1,13 +1,14 @@
 // The tilt that makes wanted class counts the mean of the tilted distribution.
 //
-// Adding t_c to every logit of class c multiplies P(K = k) by e^{t.k} and a constant that does not depend on k. The tilt with
-// E K = k minimises the convex
+// Adding t_c to every logit of class c multiplies P(K = k) by e^{t.k} and a constant that does not depend on k. The
+// tilt with E K = k minimises the convex
 //
 //     f(t) = sum_i log sum_c e^{x_ic + t_c} - t.k,   gradient E K - k,  Hessian the covariance of K.
 //
-// Under it the counts are at least as probable as if all instances were alike: the matrix that has column c k_c times, with
-// entries p_ic / k_c, is doubly stochastic, and P(K = k) is its permanent times prod k_c^{k_c} / k_c!. By van der Waerden's
-// bound the permanent is at least n! / n^n, which is the multinomial probability of k with probabilities k_c / n.
+// Under it the counts are at least as probable as if all instances were alike: the matrix that has column c k_c times,
+// with entries p_ic / k_c, is doubly stochastic, and P(K = k) is its permanent times prod k_c^{k_c} / k_c!. By van der
+// Waerden's bound the permanent is at least n! / n^n, which is the multinomial probability of k with probabilities k_c
+// / n.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ namespace kofn {
 // A bag under a tilt. Matrices are rows of `classes` numbers.
 struct TiltedClasses {
     std::vector<double> tilt, mean, covariance;
-    double* p = nullptr;   // size * classes: probabilities under the tilt
-    double back = 0.0;     // log P(K = k) - log P~(K = k) = f(t)
+    double* p = nullptr;  // size * classes: probabilities under the tilt
+    double back = 0.0;    // log P(K = k) - log P~(K = k) = f(t)
 };
 
 class ClassTilt {

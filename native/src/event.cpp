@@ -1,5 +1,6 @@
 // One view of the distribution, tilted to the likeliest count of the interval, holds all of it. The distribution is
-// log-concave, so away from that count the terms only fall. With c the end of the interval towards which the tilt t leans,
+// log-concave, so away from that count the terms only fall. With c the end of the interval towards which the tilt t
+// leans,
 //
 //     P(low <= S <= high) = e^{back(c)} sum_s P~(S = s) e^{-t (s - c)}    (Tilted::back in tilt.h),
 //
@@ -66,7 +67,8 @@ void EventCall::put_instances(const Kernels& kernels, const Input& rows, int64_t
     };
     // What was taken out: infinite logits are decided, and of nobody nothing is known.
     for (int64_t at = 0; at < rows.start(last) - rows.start(first); ++at) {
-        const double z = input.wide ? static_cast<const double*>(input.logits)[from + at] : static_cast<const float*>(input.logits)[from + at];
+        const double z = input.wide ? static_cast<const double*>(input.logits)[from + at]
+                                    : static_cast<const float*>(input.logits)[from + at];
         put(at, 1.0 / (1.0 + std::exp(-z)), 0.0);
     }
     kernels.clamp(found, number, found);
@@ -83,7 +85,8 @@ void EventCall::put_instances(const Kernels& kernels, const Input& rows, int64_t
 void EventCall::put_unknown(int64_t from, int64_t number) const {
     if (posterior) std::fill_n(posterior + from, number, not_a_number);
     if (gradient && input.wide) std::fill_n(static_cast<double*>(gradient) + from, number, not_a_number);
-    if (gradient && !input.wide) std::fill_n(static_cast<float*>(gradient) + from, number, static_cast<float>(not_a_number));
+    if (gradient && !input.wide)
+        std::fill_n(static_cast<float*>(gradient) + from, number, static_cast<float>(not_a_number));
 }
 
 Case case_of(Wanted wanted, int64_t size, bool broken) {
@@ -95,8 +98,10 @@ Case case_of(Wanted wanted, int64_t size, bool broken) {
 }
 
 Sight::Sight(const Tilted& view, Wanted wanted)
-    : tilt(view.tilt), reach(radius(view.moments.variance, wanted.low == wanted.high ? 1.0 : negligible)),
-      first(wanted.low), anchor(view.tilt > 0.0 ? wanted.low : wanted.high) {
+    : tilt(view.tilt),
+      reach(radius(view.moments.variance, wanted.low == wanted.high ? 1.0 : negligible)),
+      first(wanted.low),
+      anchor(view.tilt > 0.0 ? wanted.low : wanted.high) {
     int64_t last = wanted.high;
     if (first < last) {
         first = std::max(first, static_cast<int64_t>(std::ceil(view.moments.mean - reach)));
@@ -150,7 +155,8 @@ void EventSolver::run(int64_t first, int64_t last) {
     small_bags();
     kernels_.log(totals_.data(), bags_.bags());
     for (int64_t j = 0; j < bags_.bags(); ++j) call_.put_value(first_ + j, totals_[j] + terms_[j] + effects_[j]);
-    if (call_.of_instances()) call_.put_instances(kernels_, call_.input, 0, first, last, bags_, posterior_.data(), prior);
+    if (call_.of_instances())
+        call_.put_instances(kernels_, call_.input, 0, first, last, bags_, posterior_.data(), prior);
 }
 
 // Moves a bag to its likeliest shift with this count. What all other shifts add to log P there.
@@ -173,9 +179,9 @@ void EventSolver::known(int64_t j, double log_value) {
     terms_[j] = log_value;
 }
 
-// All labels of the bag are the same: log prod_i q_i or log prod_i p_i. A product that is neither close to one, where its
-// logarithm would lose digits, nor too small has that logarithm to rounding. Otherwise, and for one instance, whose loss is
-// cross-entropy to the last digit, logarithms are summed.
+// All labels of the bag are the same: log prod_i q_i or log prod_i p_i. A product that is neither close to one, where
+// its logarithm would lose digits, nor too small has that logarithm to rounding. Otherwise, and for one instance, whose
+// loss is cross-entropy to the last digit, logarithms are summed.
 void EventSolver::alike(int64_t j, const Bag& bag, bool none) {
     const double* factors = none ? bag.q : bag.p;
     double product = bag.size > 1 ? 1.0 : 0.0;
@@ -203,7 +209,8 @@ void EventSolver::closed_form(int64_t j, Case which) {
 // First without a tilt; then, tilted, those whose interval proves too unlikely for that.
 void EventSolver::small_bags() {
     const int lanes = kernels_.lanes;
-    const auto visit = [&](const Group& group, const Member* members, int number, const double* probs, double* weights) {
+    const auto visit = [&](const Group& group, const Member* members, int number, const double* probs,
+                           double* weights) {
         std::fill_n(weights, (group.high - group.low + 1) * lanes, 0.0);
         double* out[Group::max_lanes] = {};
         for (int l = 0; l < number; ++l) {
@@ -233,7 +240,8 @@ void EventSolver::small_bags() {
         const Bag bag = bags_.bag(j);
         const Wanted w = wanted(j);
         const Tilted plain = untilted(kernels_, bag);
-        const Tilted view = solve_tilt(kernels_, bag, w.nearest(plain.moments.mean), plain, scratch, scratch + bag.size);
+        const Tilted view =
+            solve_tilt(kernels_, bag, w.nearest(plain.moments.mean), plain, scratch, scratch + bag.size);
         tilts_[j] = view.tilt;
         terms_[j] = view.back(view.tilt > 0.0 ? w.low : w.high);
         groups_.add(j, view.p, view.q, bag.size, w.low, w.high);

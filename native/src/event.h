@@ -1,4 +1,5 @@
-// An event, one count or an interval of them: log P(low <= S <= high), its derivatives and the posteriors of the instances.
+// An event, one count or an interval of them: log P(low <= S <= high), its derivatives and the posteriors of the
+// instances.
 #pragma once
 
 #include <algorithm>
@@ -17,18 +18,20 @@ namespace kofn {
 struct Wanted {
     int64_t low, high;
 
-    double nearest(double count) const { return std::clamp(count, static_cast<double>(low), static_cast<double>(high)); }
+    double nearest(double count) const {
+        return std::clamp(count, static_cast<double>(low), static_cast<double>(high));
+    }
     Wanted possible(int64_t size) const { return {std::max<int64_t>(low, 0), std::min(high, size)}; }
 };
 
 struct EventCall {
     Input input;
-    const int64_t *low, *high;  // high may be null: high = low
-    const double* sigma;        // standard deviation of each bag's random effect, or null: none
-    double weight;              // of all derivatives
-    void* value;                // float64 or float32 as the input is, or null
-    double* sums;               // the same in float64, or null
-    void* gradient;             // as the input is, or null
+    const int64_t *low, *high;     // high may be null: high = low
+    const double* sigma;           // standard deviation of each bag's random effect, or null: none
+    double weight;                 // of all derivatives
+    void* value;                   // float64 or float32 as the input is, or null
+    double* sums;                  // the same in float64, or null
+    void* gradient;                // as the input is, or null
     double *by_sigma, *posterior;  // or null
 
     bool of_instances() const { return gradient || posterior; }
@@ -39,11 +42,11 @@ struct EventCall {
     }
     void put_value(int64_t j, double log_value) const;
 
-    // What is known of the undecided instances of bags [first, last) of `rows`, which begin at instance `from` of all: to the
-    // caller's arrays. The gradient is `posterior` less `prior`. An instance of infinite logit is decided; of a bag with a NaN
-    // nothing is known. `posterior` may be changed.
-    void put_instances(const Kernels& kernels, const Input& rows, int64_t from, int64_t first, int64_t last, const Undecided& bags,
-                       double* posterior, const double* prior) const;
+    // What is known of the undecided instances of bags [first, last) of `rows`, which begin at instance `from` of all:
+    // to the caller's arrays. The gradient is `posterior` less `prior`. An instance of infinite logit is decided; of a
+    // bag with a NaN nothing is known. `posterior` may be changed.
+    void put_instances(const Kernels& kernels, const Input& rows, int64_t from, int64_t first, int64_t last,
+                       const Undecided& bags, double* posterior, const double* prior) const;
     void put_unknown(int64_t from, int64_t number) const;  // NaN
 };
 
@@ -54,22 +57,24 @@ constexpr int64_t largest_in_run = 131072;
 enum class Case { open, broken, impossible, anything, none, all };
 Case case_of(Wanted wanted, int64_t size, bool broken);
 
-// What is seen of an interval from a tilted mean. One count is within a standard deviation of it; of more all is shown that
-// is not negligible.
+// What is seen of an interval from a tilted mean. One count is within a standard deviation of it; of more all is shown
+// that is not negligible.
 struct Sight {
     double tilt, reach;
     int64_t first, number, anchor;
 
     Sight(const Tilted& view, Wanted wanted);
 
-    // sum_s P~(S = s) e^{-t (s - c)} (event.cpp). `weights` has room for twice the counts, and gets what each adds to it.
+    // sum_s P~(S = s) e^{-t (s - c)} (event.cpp). `weights` has room for twice the counts, and gets what each adds to
+    // it.
     double weigh(const Kernels& kernels, const Spectrum& spectrum, double* weights) const;
 };
 
 // Does runs of bags, one after the other, with the same scratch memory.
 class EventSolver {
 public:
-    EventSolver(const Kernels& kernels, const EventCall& call) : kernels_(kernels), call_(call), groups_(kernels), effect_(kernels) {}
+    EventSolver(const Kernels& kernels, const EventCall& call)
+        : kernels_(kernels), call_(call), groups_(kernels), effect_(kernels) {}
     void run(int64_t first, int64_t last);
 
 private:
@@ -90,8 +95,9 @@ private:
     Undecided bags_;
     RandomEffect effect_;
     Buffer posterior_, prior_, tilted_, weights_;
-    std::vector<double> totals_, tilts_, terms_, effects_;  // of each bag: its sum, its tilt, what is added to the sum's log
-    std::vector<int64_t> again_;          // small bags that underflowed without a tilt
+    std::vector<double> totals_, tilts_, terms_,
+        effects_;                 // of each bag: its sum, its tilt, what is added to the sum's log
+    std::vector<int64_t> again_;  // small bags that underflowed without a tilt
 };
 
 }  // namespace kofn

@@ -18,8 +18,9 @@ void sort_by(std::vector<Member>& members, std::vector<Member>& spare, std::vect
 
 }  // namespace
 
-// Bags of like size next to each other, so that lanes are not padded in vain; among them bags of like counts, so that the
-// counts which matter to one lane and those which matter to another are the same. In tiny bags the counts are not worth it.
+// Bags of like size next to each other, so that lanes are not padded in vain; among them bags of like counts, so that
+// the counts which matter to one lane and those which matter to another are the same. In tiny bags the counts are not
+// worth it.
 void Groups::arrange() {
     int64_t smallest = largest_member, largest = 0;
     for (const Member& member : members_) {

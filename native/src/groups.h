@@ -15,8 +15,8 @@ struct Member {
     Member(int64_t bag, const double* p, const double* q, int64_t size, int64_t low, int64_t high)
         : bag(bag), p(p), q(q), size(size), low(low), high(high) {}
 
-    int64_t bag;           // number that the caller knows it by
-    const double *p, *q;   // its probabilities, tilted or not
+    int64_t bag;          // number that the caller knows it by
+    const double *p, *q;  // its probabilities, tilted or not
     int64_t size, low, high;
 };
 
@@ -34,7 +34,9 @@ public:
     }
     // The arguments of a Member, which is made in place: a copy right after the writes would wait for them.
     template <class... Arguments>
-    void add(Arguments... arguments) { members_.emplace_back(arguments...); }
+    void add(Arguments... arguments) {
+        members_.emplace_back(arguments...);
+    }
 
     // Calls visit(group, members, number, probs, weights) for each group, its distribution already computed: probs[k *
     // lanes + l] is P(S = group.low + k) in lane l, and `weights`, of the same shape, is scratch for a later `pull`.

@@ -3,8 +3,8 @@
 //
 //     P(K = k) = Re sum_u g(u) phi(u),      P(y_i = c, K = k) = p_ic Re sum_u g(u) e^{i u_c} prod_{j != i} w_j(u).
 //
-// The product without i is that of the instances before i times that of those after it: nothing is divided by a w_i, which
-// may be zero.
+// The product without i is that of the instances before i times that of those after it: nothing is divided by a w_i,
+// which may be zero.
 #pragma once
 
 #include "kernel_lanes.h"
@@ -20,7 +20,8 @@ struct Phases {
 
     Phases(const ClassFrequencies& frequencies, int64_t m) {
         for (int c = 0; c + 1 < classes; ++c)
-            e[c] = {load(frequencies.cosine + c * frequencies.number + m), load(frequencies.sine + c * frequencies.number + m)};
+            e[c] = {load(frequencies.cosine + c * frequencies.number + m),
+                    load(frequencies.sine + c * frequencies.number + m)};
     }
     Complex factor(const double* p) const {
         Complex w = {splat(p[0]), Lanes{}};
@@ -32,15 +33,16 @@ struct Phases {
     }
 };
 
-// A block of instances at a time goes through all frequencies, so that what is kept of it stays in the cache: first those
-// before the last block, for the products where blocks begin; then all blocks from the last to the first.
+// A block of instances at a time goes through all frequencies, so that what is kept of it stays in the cache: first
+// those before the last block, for the products where blocks begin; then all blocks from the last to the first.
 template <int classes>
 double class_fourier_of(const double* p, int64_t n, const ClassFrequencies& frequencies, double* joint, double* work) {
     const int64_t blocks = kofn::class_blocks(n), room = kofn::class_block(n), vectors = frequencies.number / lanes;
-    Complex* before = reinterpret_cast<Complex*>(work);               // 2 for each instance of a block
-    Lanes* shares = reinterpret_cast<Lanes*>(before + 2 * room);      // of its instances and classes
-    Complex* ahead = reinterpret_cast<Complex*>(shares + room * classes);  // g times the blocks to come, for each vector
-    Complex* starts = ahead + vectors;                                // products where a block begins
+    Complex* before = reinterpret_cast<Complex*>(work);           // 2 for each instance of a block
+    Lanes* shares = reinterpret_cast<Lanes*>(before + 2 * room);  // of its instances and classes
+    Complex* ahead =
+        reinterpret_cast<Complex*>(shares + room * classes);  // g times the blocks to come, for each vector
+    Complex* starts = ahead + vectors;                        // products where a block begins
     for (int64_t v = 0; v < vectors; ++v) {
         ahead[v] = {load(frequencies.re + v * lanes), load(frequencies.im + v * lanes)};
         starts[v] = {splat(1.0), Lanes{}};
@@ -96,10 +98,14 @@ double class_fourier_of(const double* p, int64_t n, const ClassFrequencies& freq
 double class_fourier(const double* p, int64_t n, int64_t classes, const ClassFrequencies& frequencies, double* joint,
                      double* work) {
     switch (classes) {
-        case 2: return class_fourier_of<2>(p, n, frequencies, joint, work);
-        case 3: return class_fourier_of<3>(p, n, frequencies, joint, work);
-        case 4: return class_fourier_of<4>(p, n, frequencies, joint, work);
-        default: return class_fourier_of<5>(p, n, frequencies, joint, work);
+        case 2:
+            return class_fourier_of<2>(p, n, frequencies, joint, work);
+        case 3:
+            return class_fourier_of<3>(p, n, frequencies, joint, work);
+        case 4:
+            return class_fourier_of<4>(p, n, frequencies, joint, work);
+        default:
+            return class_fourier_of<5>(p, n, frequencies, joint, work);
     }
 }
 

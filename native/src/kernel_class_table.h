@@ -1,12 +1,12 @@
 // Class counts by recursion over the instances (class_counts.h). Only for the kernel units.
 //
-// A table holds the probabilities of all (j_1, .., j_{c-1}) with j <= k after some instances, numbered by mixed radix with
-// strides of its own for each class; class 0 has no digit. One more instance makes
+// A table holds the probabilities of all (j_1, .., j_{c-1}) with j <= k after some instances, numbered by mixed radix
+// with strides of its own for each class; class 0 has no digit. One more instance makes
 //
 //     a'(s) = p_0 a(s) + sum_c p_c a(s - stride_c)    where digit c of s is not 0,
 //
-// which is a sum of runs: for class c, stretches of stride_c k_c numbers in every stride_c (k_c + 1). Backward, with b(s) the
-// probability of coming from s to k,
+// which is a sum of runs: for class c, stretches of stride_c k_c numbers in every stride_c (k_c + 1). Backward, with
+// b(s) the probability of coming from s to k,
 //
 //     b(s) = p_0 b'(s) + sum_c p_c b'(s + stride_c),     P(y = c, K = k) = p_c sum_s a(s) b'(s + stride_c).
 //
@@ -84,7 +84,8 @@ template <class Number>
 void class_table(const ClassTable& table, const Number* p, Number* total, Number* joint, Number* work) {
     const int64_t n = table.size, states = table.states, stretch = table.stretch, classes = table.classes;
     Number* kept = work;
-    Number* tables = kept + kofn::class_stretches(n, stretch) * states;  // before each instance of a stretch, and after it
+    Number* tables =
+        kept + kofn::class_stretches(n, stretch) * states;  // before each instance of a stretch, and after it
     const auto forward = [&](int64_t j) {
         const int64_t first = j * stretch, last = first + stretch < n ? first + stretch : n;
         for (int64_t s = 0; s < states; ++s) tables[s] = kept[j * states + s];

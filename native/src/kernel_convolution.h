@@ -1,10 +1,11 @@
-// The distributions of two halves of a bag, put together: slices of their log-probabilities under a tilt, and the convolution of the
-// slices, directly or by a fast Fourier transform. Only for the kernel units.
+// The distributions of two halves of a bag, put together: slices of their log-probabilities under a tilt, and the
+// convolution of the slices, directly or by a fast Fourier transform. Only for the kernel units.
 //
-// Two real slices a and b are one complex signal z = a + ib, and z * z = (a * a - b * b) + 2i (a * b): a transform, squares,
-// and a transform back. Nobody looks at the frequencies, so they stay in the order in which they come: the way there splits
-// by fours from the outside in, the way back joins them from the inside out, and nothing is ever sorted. Blocks of `lanes`
-// numbers are left at the bottom; `lanes` of them at a time are transposed, so that one number of each is in a register.
+// Two real slices a and b are one complex signal z = a + ib, and z * z = (a * a - b * b) + 2i (a * b): a transform,
+// squares, and a transform back. Nobody looks at the frequencies, so they stay in the order in which they come: the way
+// there splits by fours from the outside in, the way back joins them from the inside out, and nothing is ever sorted.
+// Blocks of `lanes` numbers are left at the bottom; `lanes` of them at a time are transposed, so that one number of
+// each is in a register.
 #pragma once
 
 #include "kernel_lanes.h"
@@ -77,7 +78,8 @@ void make_roots(int64_t longest, double* table) {
         double* row = table + quarter * 6;
         for (int64_t k = 0; k < quarter; k += lanes)
             for (int j = 1; j <= 3; ++j) {
-                const Turn w = turn(static_cast<double>(-j) * (counting() + static_cast<double>(k)), static_cast<double>(length));
+                const Turn w =
+                    turn(static_cast<double>(-j) * (counting() + static_cast<double>(k)), static_cast<double>(length));
                 store(row + (2 * j - 2) * quarter + k, w.cosine);
                 store(row + (2 * j - 1) * quarter + k, w.sine);
             }
@@ -183,7 +185,8 @@ inline void join_registers<1>(Complex*) {}
 #define KOFN_PICK(a, b, f) __builtin_shuffle(a, b, Mask{KOFN_EACH_LANE(f)})
 #endif
 
-// Swaps the blocks of `h` lanes beside the diagonal of each pair of rows that are `h` apart: for h = 1, 2, 4 a transposition.
+// Swaps the blocks of `h` lanes beside the diagonal of each pair of rows that are `h` apart: for h = 1, 2, 4 a
+// transposition.
 template <int h>
 inline void swap_blocks(Lanes* rows) {
 #define KOFN_LEFT(k) ((k) & h ? lanes + (k) - h : (k))
@@ -221,8 +224,8 @@ void square_blocks(Signal x, int64_t n) {
     }
 }
 
-// a + ib becomes n times its square, the cyclic convolution with itself: b holds 2n (a * b). n is a power of two, and no
-// less than the square of the lanes.
+// a + ib becomes n times its square, the cyclic convolution with itself: b holds 2n (a * b). n is a power of two, and
+// no less than the square of the lanes.
 void square(double* a, double* b, int64_t n, const double* table) {
     const Signal x{a, b};
     int64_t length = lanes, smallest = 4 * lanes;

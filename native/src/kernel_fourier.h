@@ -1,7 +1,7 @@
 // Distributions through their characteristic function phi(u) = prod_i (q_i + p_i e^{iu}). Only for the kernel units.
 //
-// With M points, (1/M) sum_m phi(u_m) e^{-i u_m s} is P(S = s) up to counts M away. phi(-u) is the conjugate of phi(u), so
-// each frequency m > 0 counts twice and only real parts are kept.
+// With M points, (1/M) sum_m phi(u_m) e^{-i u_m s} is P(S = s) up to counts M away. phi(-u) is the conjugate of phi(u),
+// so each frequency m > 0 counts twice and only real parts are kept.
 #pragma once
 
 #include "kernel_lanes.h"
@@ -102,11 +102,11 @@ void characteristic(const double* p, const double* q, int64_t n, Spectrum& spect
     }
 }
 
-// The same of rows that stand for c alike people each, all of the bag: e^{sum c log w}, w = q + p e^{iu}, as accurate for a
-// million people as for one. log |w| = log(1 - 4 p q sin^2(u/2)) / 2. Angles are those of the less likely label, m = min(p, q),
-// less their first order m u: f = angle(1 + m (e^{iu} - 1)) - m u, and with -f for p > q their sum is that of phi e^{-iu mean}.
-// What is left of the mean beside the whole number `centre` comes last. Where u is small, and many people's f may cancel, with
-// T = tan(u/2), d = 1 - 2 m and y = d^2,
+// The same of rows that stand for c alike people each, all of the bag: e^{sum c log w}, w = q + p e^{iu}, as accurate
+// for a million people as for one. log |w| = log(1 - 4 p q sin^2(u/2)) / 2. Angles are those of the less likely label,
+// m = min(p, q), less their first order m u: f = angle(1 + m (e^{iu} - 1)) - m u, and with -f for p > q their sum is
+// that of phi e^{-iu mean}. What is left of the mean beside the whole number `centre` comes last. Where u is small, and
+// many people's f may cancel, with T = tan(u/2), d = 1 - 2 m and y = d^2,
 //
 //     f = d atan T - atan(d T) = -d (1 - y) T^3 (1/3 - (1 + y) T^2/5 + (1 + y + y^2) T^4/7 - ..).
 void characteristic_of_copies(const double* p, const double* q, const double* c, int64_t n, Spectrum& spectrum) {
@@ -126,7 +126,8 @@ void characteristic_of_copies(const double* p, const double* q, const double* c,
     spectrum.centre = static_cast<int64_t>(whole + nearest);
     for (int64_t k = 0; k < spectrum.used; k += lanes) {
         const Lanes u = (counting() + static_cast<double>(k)) * (two_pi / points);
-        const Lanes cosine2 = load(spectrum.cosine_half2 + k), sine2 = load(spectrum.sine_half2 + k), sine = load(spectrum.sine + k);
+        const Lanes cosine2 = load(spectrum.cosine_half2 + k), sine2 = load(spectrum.sine_half2 + k),
+                    sine = load(spectrum.sine + k);
         const Lanes tangent = 0.5 * sine / cosine2, square = tangent * tangent;
         Lanes size{}, angle = fraction * u;
         for (int64_t i = 0; i < n; ++i) {
@@ -161,9 +162,9 @@ void complete(Spectrum& spectrum) {
     }
 }
 
-// For every count first + k in turn, calls visit(k, m, wave) for each vector of frequencies m, m + 1, .. with wave = e^{-i
-// u (count - centre)}, and then finish(k). From one count to the next the waves turn by u; every 32 counts they are made
-// afresh, so that errors stay put. Counts are the outer loop because each wave waits for the one before it.
+// For every count first + k in turn, calls visit(k, m, wave) for each vector of frequencies m, m + 1, .. with wave =
+// e^{-i u (count - centre)}, and then finish(k). From one count to the next the waves turn by u; every 32 counts they
+// are made afresh, so that errors stay put. Counts are the outer loop because each wave waits for the one before it.
 template <class Visit, class Finish>
 inline void waves(const Spectrum& spectrum, int64_t first, int64_t number, Visit visit, Finish finish) {
     const double points = static_cast<double>(spectrum.points);

@@ -9,26 +9,25 @@ namespace {
 using kofn::Moments;
 using kofn::Range;
 
-bool finite(const double* x, int64_t n) {
-    Lanes bad{};  // x - x is 0 for finite x and NaN otherwise; a NaN stays
+bool ordinary(const double* x, int64_t n) {
+    const Lanes most = splat(kofn::largest_logit);
+    Mask others{};
     int64_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-        const Lanes v = load(x + i);
-        bad += v - v;
-    }
-    double rest = sum(bad);
-    for (; i < n; ++i) rest += x[i] - x[i];
-    return rest == 0.0;
+    for (; i + lanes <= n; i += lanes) others |= ~(abs(load(x + i)) <= most);  // so that a NaN is one of them
+    bool all = true;
+    for (; i < n; ++i) all &= x[i] >= -kofn::largest_logit && x[i] <= kofn::largest_logit;
+    for (int k = 0; k < lanes; ++k) all &= others[k] == 0;
+    return all;
 }
 
 bool widen(const float* x, int64_t n, double* out) {
     for (int64_t i = 0; i < n; ++i) out[i] = x[i];
-    return finite(out, n);
+    return ordinary(out, n);
 }
 
 struct Odds {
-    Lanes e;         // e^{-|x|}
-    Lanes larger;    // 1 / (1 + e), the larger of p and q
+    Lanes e;       // e^{-|x|}
+    Lanes larger;  // 1 / (1 + e), the larger of p and q
     Lanes p, q;
 };
 
@@ -103,8 +102,8 @@ Moments moments(const double* p, const double* q, const double* c, int64_t n) {
 }
 
 // The bag under the tilt t: p and q of x = z + t, their moments, and what leads back from the tilted distribution
-// (Tilted::back). 1 / (1 + e^{-|z|}) is the larger of p0 and q0. The factors whose logarithms are wanted lie between 1/2
-// and 2: hundreds are multiplied before a logarithm is taken.
+// (Tilted::back). 1 / (1 + e^{-|z|}) is the larger of p0 and q0. The factors whose logarithms are wanted lie between
+// 1/2 and 2: hundreds are multiplied before a logarithm is taken.
 Moments tilt(const double* z, const double* p0, const double* q0, int64_t n, double t, double* p, double* q) {
     constexpr int64_t block = 512 * lanes;
     Lanes mean{}, variance{}, widest{}, above{}, logs{};
@@ -136,11 +135,11 @@ Moments tilt(const double* z, const double* p0, const double* q0, int64_t n, dou
     return {sum(mean), sum(variance), largest(widest), sum(above), total.high, total.low, sum(logs)};
 }
 
-// The same for rows that stand for `copies` people each. With so many, every logarithm has to be right to its own last digit:
-// with m = min(p, q) and d = |x| - |z|, the one wanted of a row is log(1 + m (e^{-d} - 1)), with m of z where d > 0 and, with
-// the opposite signs of both, of x where it is not. d is +-t where x and z have the same sign.
-Moments tilt_copies(const double* z, const double* p0, const double* q0, const double* c, int64_t n, double t, double* p,
-                    double* q) {
+// The same for rows that stand for `copies` people each. With so many, every logarithm has to be right to its own last
+// digit: with m = min(p, q) and d = |x| - |z|, the one wanted of a row is log(1 + m (e^{-d} - 1)), with m of z where d
+// > 0 and, with the opposite signs of both, of x where it is not. d is +-t where x and z have the same sign.
+Moments tilt_copies(const double* z, const double* p0, const double* q0, const double* c, int64_t n, double t,
+                    double* p, double* q) {
     Lanes mean{}, variance{}, widest{}, above{}, logs{};
     Exact<Lanes> cost;
     for (int64_t i = 0; i < n; i += lanes) {

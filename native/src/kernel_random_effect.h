@@ -6,8 +6,8 @@
 
 namespace {
 
-// The functions of a shift v that the others ask for: (a, b) is (1, e^v) for v <= 0 and (e^-v, 1) for v > 0; up is e^v - 1, down
-// e^-v - 1. The number of shifts is here and everywhere below a multiple of the lanes.
+// The functions of a shift v that the others ask for: (a, b) is (1, e^v) for v <= 0 and (e^-v, 1) for v > 0; up is e^v
+// - 1, down e^-v - 1. The number of shifts is here and everywhere below a multiple of the lanes.
 void effect_nodes(const double* zeta, double sigma, int64_t nodes, double* a, double* b, double* up, double* down) {
     for (int64_t k = 0; k < nodes; k += lanes) {
         const Lanes v = sigma * load(zeta + k), small = exp_nonpositive(-abs(v));
@@ -20,12 +20,13 @@ void effect_nodes(const double* zeta, double sigma, int64_t nodes, double* a, do
     }
 }
 
-// sum_i log(q_i + p_i e^v), less v for each i that is more likely a one, of `width` vectors of shifts: factors are 1 + m (e^{+-v}
-// - 1), m = min(p_i, q_i), and what is nearly sure gives nearly 1. Of `stretch` of them the product does not underflow or
-// overflow. With copies c of rows, logarithms are summed.
+// sum_i log(q_i + p_i e^v), less v for each i that is more likely a one, of `width` vectors of shifts: factors are 1 +
+// m (e^{+-v}
+// - 1), m = min(p_i, q_i), and what is nearly sure gives nearly 1. Of `stretch` of them the product does not underflow
+// or overflow. With copies c of rows, logarithms are summed.
 template <int width>
-inline void effect_logs(const double* p, const double* q, const double* c, int64_t n, const double* up, const double* down,
-                        int64_t stretch, Lanes* total) {
+inline void effect_logs(const double* p, const double* q, const double* c, int64_t n, const double* up,
+                        const double* down, int64_t stretch, Lanes* total) {
     const auto factor = [&](int64_t i, int g) {  // a choice of address, not of a way to go: signs follow no pattern
         const bool one = p[i] > q[i];
         return (one ? q[i] : p[i]) * load((one ? down : up) + g * lanes);
@@ -45,8 +46,8 @@ inline void effect_logs(const double* p, const double* q, const double* c, int64
 
 // The logarithm of the integrand at each zeta: zeta slope - zeta^2 / 2 less those logarithms.
 template <int width>
-inline void effect_terms_of(const double* p, const double* q, const double* c, int64_t n, const double* zeta, double slope,
-                            const double* up, const double* down, int64_t stretch, double* out) {
+inline void effect_terms_of(const double* p, const double* q, const double* c, int64_t n, const double* zeta,
+                            double slope, const double* up, const double* down, int64_t stretch, double* out) {
     Lanes logs[width];
     effect_logs<width>(p, q, c, n, up, down, stretch, logs);
     for (int g = 0; g < width; ++g) {
@@ -55,8 +56,8 @@ inline void effect_terms_of(const double* p, const double* q, const double* c, i
     }
 }
 
-void effect_terms(const double* p, const double* q, const double* c, int64_t n, const double* zeta, double slope, const double* up,
-                  const double* down, int64_t nodes, int64_t stretch, double* out) {
+void effect_terms(const double* p, const double* q, const double* c, int64_t n, const double* zeta, double slope,
+                  const double* up, const double* down, int64_t nodes, int64_t stretch, double* out) {
     int64_t k = 0;
     for (; k + 3 * lanes <= nodes; k += 3 * lanes)
         effect_terms_of<3>(p, q, c, n, zeta + k, slope, up + k, down + k, stretch, out + k);

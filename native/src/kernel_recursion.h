@@ -1,8 +1,8 @@
 // Small bags by recursion, one bag in each lane. Only for the kernel units.
 //
-// The distribution of the first i instances follows from that of the first i - 1; every term is positive, so every number
-// is right to a few units in its last place as long as nothing underflows. Four instances are taken at a time: their own
-// distribution, a polynomial c_0 + .. + c_4 X^4, is multiplied onto the row so far,
+// The distribution of the first i instances follows from that of the first i - 1; every term is positive, so every
+// number is right to a few units in its last place as long as nothing underflows. Four instances are taken at a time:
+// their own distribution, a polynomial c_0 + .. + c_4 X^4, is multiplied onto the row so far,
 //
 //     a'(k) = sum_c c_c a(k - c),
 //
@@ -29,9 +29,14 @@ struct Rows {
     Lanes *p, *q, *forward, *back;
 
     explicit Rows(const Group& group)
-        : quads(kofn::recursion_quads(group.longest)), stride(kofn::recursion_stride(group.high)),
-          low(group.low), high(group.high), p(reinterpret_cast<Lanes*>(group.work)), q(p + 4 * quads),
-          forward(q + 4 * quads), back(forward + (quads + 1) * stride) {}
+        : quads(kofn::recursion_quads(group.longest)),
+          stride(kofn::recursion_stride(group.high)),
+          low(group.low),
+          high(group.high),
+          p(reinterpret_cast<Lanes*>(group.work)),
+          q(p + 4 * quads),
+          forward(q + 4 * quads),
+          back(forward + (quads + 1) * stride) {}
 
     Lanes* after(int64_t j) const { return forward + j * stride + 4; }  // the row after j fours, from count 0
     int64_t first(int64_t j) const {
@@ -47,9 +52,17 @@ struct Quad {
     Lanes c0, c1, c2, c3, c4;
 
     Quad(const Lanes* p, const Lanes* q)
-        : a0(q[0] * q[1]), a1(q[0] * p[1] + p[0] * q[1]), a2(p[0] * p[1]),
-          b0(q[2] * q[3]), b1(q[2] * p[3] + p[2] * q[3]), b2(p[2] * p[3]),
-          c0(a0 * b0), c1(a0 * b1 + a1 * b0), c2(a0 * b2 + a1 * b1 + a2 * b0), c3(a1 * b2 + a2 * b1), c4(a2 * b2) {}
+        : a0(q[0] * q[1]),
+          a1(q[0] * p[1] + p[0] * q[1]),
+          a2(p[0] * p[1]),
+          b0(q[2] * q[3]),
+          b1(q[2] * p[3] + p[2] * q[3]),
+          b2(p[2] * p[3]),
+          c0(a0 * b0),
+          c1(a0 * b1 + a1 * b0),
+          c2(a0 * b2 + a1 * b1 + a2 * b0),
+          c3(a1 * b2 + a2 * b1),
+          c4(a2 * b2) {}
 };
 
 // Side by side: entry i of each lane's array, and a filler beyond its end.

@@ -35,8 +35,8 @@ void add(LargeBag::Survey& all, const LargeBag::Survey& part) {
     all.broken += part.broken;
 }
 
-// The characteristic function at the frequencies of a spectrum, times e^{-iu centre}: the whole has the product of all parts
-// and the sum of their centres.
+// The characteristic function at the frequencies of a spectrum, times e^{-iu centre}: the whole has the product of all
+// parts and the sum of their centres.
 struct Phi {
     int64_t centre;
     double re[Spectrum::capacity], im[Spectrum::capacity];
@@ -61,7 +61,12 @@ void add(double& all, double part) { all += part; }
 }  // namespace
 
 LargeBag::LargeBag(const Kernels& kernels, const EventCall& call, int64_t j, int threads, Team team)
-    : kernels_(kernels), call_(call), j_(j), threads_(threads), team_(team), scratch_(static_cast<std::size_t>(threads)) {}
+    : kernels_(kernels),
+      call_(call),
+      j_(j),
+      threads_(threads),
+      team_(team),
+      scratch_(static_cast<std::size_t>(threads)) {}
 
 int64_t LargeBag::chunks() const { return (call_.input.size(j_) + chunk_size - 1) / chunk_size; }
 
@@ -92,7 +97,8 @@ Result LargeBag::combine(Result none, Work work) {
     for (const Result& part : map<Result>(work)) add(all, part);
     if (!team_.gather) return all;
     std::vector<Result> everywhere(static_cast<std::size_t>(team_.processes));
-    if (team_.gather(&all, sizeof(Result), everywhere.data()) != 0) throw std::runtime_error("the processes did not meet");
+    if (team_.gather(&all, sizeof(Result), everywhere.data()) != 0)
+        throw std::runtime_error("the processes did not meet");
     for (const Result& part : everywhere) add(none, part);
     return none;
 }
@@ -135,7 +141,7 @@ Tilted LargeBag::at(double tilt) {
 std::vector<std::pair<double, double>> LargeBag::rows() {
     if (team_.gather) return {};
     std::vector<std::pair<double, double>> all;
-    for (const std::vector<double>& part : map<std::vector<double>>([](Scratch& scratch, int64_t) {
+    for (const std::vector<double>&part : map<std::vector<double>>([](Scratch& scratch, int64_t) {
              const Bag bag = scratch.undecided.bag(0);
              return std::vector<double>(bag.z, bag.z + bag.size);
          }))
@@ -151,7 +157,8 @@ void LargeBag::write(Posterior posterior) {
         double* out = scratch.posterior.reserve(chunk_size);
         const Bag bag = scratch.bag(kernels_);
         posterior(scratch, bag, out);
-        call_.put_instances(kernels_, chunk(c), call_.input.start(j_) + c * chunk_size, 0, 1, scratch.undecided, out, bag.p);
+        call_.put_instances(kernels_, chunk(c), call_.input.start(j_) + c * chunk_size, 0, 1, scratch.undecided, out,
+                            bag.p);
         return char{};
     });
 }
@@ -165,7 +172,8 @@ double LargeBag::all_alike(double sign) {
 
 double LargeBag::solve_open(Wanted wanted) {
     const Tilted plain{0.0, nullptr, nullptr, all_.moments};
-    const Tiltable bag{all_.size, [&] { return all_.range; }, [&](double tilt) { return at(tilt); }, [&] { return rows(); }};
+    const Tiltable bag{all_.size, [&] { return all_.range; }, [&](double tilt) { return at(tilt); },
+                       [&] { return rows(); }};
     const Tilted view = solve_tilt(bag, wanted.nearest(all_.moments.mean), plain);
     const Sight sight(view, wanted);
     Spectrum spectrum{};
@@ -200,12 +208,24 @@ void LargeBag::solve() {
     const auto nothing_new = [](Scratch&, const Bag& bag, double* out) { std::copy_n(bag.p, bag.size, out); };
     double value = 0.0;
     switch (case_of(wanted, all_.size, all_.broken > 0)) {
-        case Case::open: value = solve_open(wanted.possible(all_.size)); break;
-        case Case::none: value = all_alike(-1.0), write(every(0.0)); break;
-        case Case::all: value = all_alike(1.0), write(every(1.0)); break;
-        case Case::anything: value = 0.0, write(nothing_new); break;
-        case Case::impossible: value = -infinity, write(nothing_new); break;
-        case Case::broken: value = not_a_number, call_.put_unknown(call_.input.start(j_), call_.input.size(j_)); break;
+        case Case::open:
+            value = solve_open(wanted.possible(all_.size));
+            break;
+        case Case::none:
+            value = all_alike(-1.0), write(every(0.0));
+            break;
+        case Case::all:
+            value = all_alike(1.0), write(every(1.0));
+            break;
+        case Case::anything:
+            value = 0.0, write(nothing_new);
+            break;
+        case Case::impossible:
+            value = -infinity, write(nothing_new);
+            break;
+        case Case::broken:
+            value = not_a_number, call_.put_unknown(call_.input.start(j_), call_.input.size(j_));
+            break;
     }
     call_.put_value(j_, value);
 }

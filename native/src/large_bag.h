@@ -1,13 +1,15 @@
 // One count or one interval of counts of a bag of hundreds of thousands of instances and more, on all threads.
 //
 // Everything that is asked of a bag is a sum, a product or a list over its instances: the moments under a tilt, the
-// characteristic function, the posteriors. So the bag is cut into chunks, threads take them as they are free, and what they
-// found is put together in the order of the chunks. Chunks are cut at the same places whatever the number of threads, and
-// so is every digit of the answer. No pass keeps anything of an instance: the next computes its probabilities again from
-// its logit, which takes less time than memory does, and the bag needs no memory beside logits and results.
+// characteristic function, the posteriors. So the bag is cut into chunks, threads take them as they are free, and what
+// they found is put together in the order of the chunks. Chunks are cut at the same places whatever the number of
+// threads, and so is every digit of the answer. No pass keeps anything of an instance: the next computes its
+// probabilities again from its logit, which takes less time than memory does, and the bag needs no memory beside logits
+// and results.
 //
-// The same holds for a bag whose instances lie on several processes. Each does its own chunks; what they found goes to all
-// of them and is put together in the order of the processes, so that all take the same steps and have the same answer.
+// The same holds for a bag whose instances lie on several processes. Each does its own chunks; what they found goes to
+// all of them and is put together in the order of the processes, so that all take the same steps and have the same
+// answer.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Work shared among threads that live no longer than the call: runs of bags, or chunks of one bag.
 //
-// No pool is kept: threads of a pool do not survive fork(), which data loaders use, and starting a thread costs some 20 us
-// against the 2 ms of work that are asked for before any is started.
+// No pool is kept: threads of a pool do not survive fork(), which data loaders use, and starting a thread costs some 20
+// us against the 2 ms of work that are asked for before any is started.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ constexpr double worth_a_thread = 2e6;       // nanoseconds
 constexpr int64_t instances_in_run = 16384;  // scratch for a run stays in the cache
 constexpr int64_t runs_to_share = 32;        // at least
 
-// Calls make(worker) once in each of up to `threads` threads, and what that returns with the number of every task in turn,
-// whichever thread is free. The first exception of any thread is thrown again in this one.
+// Calls make(worker) once in each of up to `threads` threads, and what that returns with the number of every task in
+// turn, whichever thread is free. The first exception of any thread is thrown again in this one.
 template <class Make>
 void share(int64_t tasks, int threads, Make make) {
     std::atomic<int64_t> next{0};
@@ -73,8 +73,8 @@ inline std::vector<Run> cut_into_runs(const Input& input, int64_t instances, int
     return runs;
 }
 
-// Calls solver.run(first, last) for all runs of bags of at most `largest` instances, with a Solver(kernels, call) in each
-// thread. `nanoseconds` is an estimate of the work.
+// Calls solver.run(first, last) for all runs of bags of at most `largest` instances, with a Solver(kernels, call) in
+// each thread. `nanoseconds` is an estimate of the work.
 template <class Solver, class Call>
 void for_all_bags(const Kernels& kernels, const Call& call, double nanoseconds, int threads, int64_t largest) {
     const bool shared = nanoseconds >= worth_a_thread;

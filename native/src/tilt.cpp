@@ -46,7 +46,8 @@ Tilted solve_tilt(const Kernels& kernels, const Bag& bag, double target, const T
     const auto at = [&](double tilt) { return tilted(kernels, bag, tilt, p, q); };
     const auto rows = [&] {
         std::vector<std::pair<double, double>> all(static_cast<std::size_t>(bag.size));
-        for (int64_t i = 0; i < bag.size; ++i) all[static_cast<std::size_t>(i)] = {bag.z[i], bag.copies ? bag.copies[i] : 1.0};
+        for (int64_t i = 0; i < bag.size; ++i)
+            all[static_cast<std::size_t>(i)] = {bag.z[i], bag.copies ? bag.copies[i] : 1.0};
         return all;
     };
     return solve_tilt({bag.people, std::ref(range), std::ref(at), std::ref(rows)}, target, start);

@@ -1,8 +1,8 @@
 // The tilt that makes a wanted count the mean of the tilted distribution.
 //
 // Adding one number t to every logit multiplies P(S = s) by e^{ts} and a constant that does not depend on s, so the
-// tilted distribution knows everything about the original one. With t chosen such that the mean of S is the wanted count,
-// that count is one of the likeliest values, and nothing that is computed of it is ever tiny.
+// tilted distribution knows everything about the original one. With t chosen such that the mean of S is the wanted
+// count, that count is one of the likeliest values, and nothing that is computed of it is ever tiny.
 #pragma once
 
 #include <cmath>
@@ -21,16 +21,19 @@ struct Tilted {
     const double *p, *q;
     Moments moments;
 
-    // log P(S = s) - log P~(S = s) with P~ the tilted distribution: sum_i [softplus(x_i) - softplus(z_i)] - t s with x = z
+    // log P(S = s) - log P~(S = s) with P~ the tilted distribution: sum_i [softplus(x_i) - softplus(z_i)] - t s with x
+    // = z
     // + t.
     //
     // From softplus(x) = max(x, 0) + log(1 + e^{-|x|}) follows
     //
-    //     softplus(x) - softplus(z) - t [x > 0]  =  log((1 + e^{-|x|}) / (1 + e^{-|z|}))  -  |z| [x and z differ in sign].
+    //     softplus(x) - softplus(z) - t [x > 0]  =  log((1 + e^{-|x|}) / (1 + e^{-|z|}))  -  |z| [x and z differ in
+    //     sign].
     //
-    // The last is what the likeliest labels under the tilt cost without it: all of one sign, where the sums of softplus and
-    // t s, which can be in the millions when log P is near zero, would cancel. Ties at logits in the thousands still can,
-    // with t times the number of ones that the likeliest labels lack; so these two are kept to twice the digits.
+    // The last is what the likeliest labels under the tilt cost without it: all of one sign, where the sums of softplus
+    // and t s, which can be in the millions when log P is near zero, would cancel. Ties at logits in the thousands
+    // still can, with t times the number of ones that the likeliest labels lack; so these two are kept to twice the
+    // digits.
     double back(int64_t s) const {
         const double lack = moments.above - static_cast<double>(s), product = tilt * lack;
         const double product_low = std::fma(tilt, lack, -product);
@@ -49,7 +52,8 @@ struct Tiltable {
     int64_t people;
     std::function<Range()> range;
     std::function<Tilted(double tilt)> at;
-    std::function<std::vector<std::pair<double, double>>()> rows;  // logits and their copies; none if they are not at hand
+    std::function<std::vector<std::pair<double, double>>()>
+        rows;  // logits and their copies; none if they are not at hand
 };
 
 // A tilt under which |mean - target| is at most one standard deviation, found from `start`, which may be the result.

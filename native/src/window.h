@@ -18,8 +18,8 @@ constexpr double negligible = 40.0;  // e^-40 = 4e-18: below rounding
 // Distance from the mean beyond which, by Bernstein's bound, a count has probability below 2 e^-exponent.
 double radius(double variance, double exponent);
 
-// The frequencies that a tilted bag of this variance and size needs, and no instances yet. Counts up to `reach` from its
-// mean will be exact; others mean nothing.
+// The frequencies that a tilted bag of this variance and size needs, and no instances yet. Counts up to `reach` from
+// its mean will be exact; others mean nothing.
 void choose_frequencies(const Kernels& kernels, double variance, int64_t size, double reach, Spectrum& spectrum);
 
 // The same, with the distribution of a bag under this tilt filled in.

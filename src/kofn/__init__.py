@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         log_count_between,
         log_count_distribution,
         log_count_prob,
+        log_sum_prob,
     )
     from kofn.distributions import ConditionalBernoulli, PoissonBinomial
     from kofn.estimators import LLPClassifier, MILClassifier, PUClassifier, estimate_mixture
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         MarginalClassCounts,
         Noisy,
         OneOf,
+        Sum,
     )
 
 __version__ = "0.1.0"
@@ -67,6 +69,7 @@ _HOME = {
     "OneOf": "targets",
     "PUClassifier": "estimators",
     "PoissonBinomial": "distributions",
+    "Sum": "targets",
     "Trees": "learners",
     "class_count_posteriors": "classes",
     "count_loss": "losses",
@@ -76,6 +79,7 @@ _HOME = {
     "log_count_between": "counts",
     "log_count_distribution": "counts",
     "log_count_prob": "counts",
+    "log_sum_prob": "counts",
     "mixture_proportion": "losses",
     "one_vs_rest": "classes",
 }
@@ -104,6 +108,7 @@ __all__ = [
     "OneOf",
     "PUClassifier",
     "PoissonBinomial",
+    "Sum",
     "Trees",
     "class_count_posteriors",
     "classes",
@@ -119,6 +124,7 @@ __all__ = [
     "log_count_between",
     "log_count_distribution",
     "log_count_prob",
+    "log_sum_prob",
     "losses",
     "metrics",
     "mixture_proportion",

@@ -160,12 +160,13 @@ def test_the_operators_pass_torch_s_own_checks() -> None:
     flat = torch.rand(9, dtype=torch.float64)
     operators = torch.ops.kofn
     for operator, args in (
-        (operators.log_interval, (x, offsets, low, high)),
-        (operators.log_interval, (logits(2, 4).requires_grad_(), None, low, None)),
-        (operators.log_probs, (x, offsets)),
-        (operators.log_probs, (logits(2, 4).requires_grad_(), None)),
-        (operators.log_probs_gradient, (x.detach(), offsets, flat)),
-        (operators.posteriors, (x.detach(), offsets, low, None)),
+        (operators.event, (x, offsets, None, low, high, None)),
+        (operators.event, (x, offsets, torch.arange(7), low, high, None)),
+        (operators.event, (logits(2, 4).requires_grad_(), None, None, low, None, torch.rand(2, dtype=torch.float64))),
+        (operators.all_counts, (x, offsets)),
+        (operators.all_counts, (logits(2, 4).requires_grad_(), None)),
+        (operators.all_counts_gradient, (x.detach(), offsets, flat)),
+        (operators.posteriors, (x.detach(), offsets, None, low, None)),
     ):
         # What is not a derivative of the value alone is refused, so gradients are compared elsewhere in this file.
         torch.library.opcheck(operator.default, args, test_utils=("test_schema", "test_faketensor"))

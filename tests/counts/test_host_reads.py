@@ -111,7 +111,7 @@ def test_a_mask_does_not_make_it_wait() -> None:
 def test_operators_of_one_count_and_its_gradient() -> None:
     x, counts = logits(128, 512).requires_grad_(), torch.full((128,), 170)
     operators = operators_of(lambda: kofn.log_count_prob(x, counts).sum().backward())
-    assert operators.counted.total() <= 256, operators.counted
+    assert operators.counted.total() <= 272, operators.counted
 
 
 @pytest.mark.usefixtures("blind")

@@ -46,9 +46,12 @@ def event(
     cut = torch.as_tensor([0, len(x)] if offsets is None else offsets)
     effect = None if sigma is None else torch.as_tensor(sigma, dtype=torch.float64)
     assert first is not None
-    return _native.event(
+    *answers, large = _native.event(
         x, times, cut, first, last, effect, weight, gradient=True, by_sigma=sigma is not None, posterior=True
     )
+    finite = x[x.isfinite() & (torch.ones_like(x) if times is None else times).bool()]
+    assert large == bool((finite.abs() > 1e5).any())
+    return answers
 
 
 def repeated(x: Tensor, copies: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:

@@ -63,9 +63,15 @@ def test_folds_in_threads_use_the_backend_that_was_asked_for() -> None:
     used: list[str] = []
 
     class Telling(CountObjective):
-        def of_rectangle(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        def __call__(
+            self,
+            logits: torch.Tensor,
+            labels: torch.Tensor,
+            offsets: torch.Tensor | None,
+            copies: torch.Tensor | None = None,
+        ) -> torch.Tensor:
             used.append(kofn.counts.backend())
-            return super().of_rectangle(logits, labels)
+            return super().__call__(logits, labels, offsets, copies)
 
     made = some_bags(60)
     problem = Problem(

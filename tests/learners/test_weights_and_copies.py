@@ -43,11 +43,11 @@ def weighted(problem: Problem) -> tuple[Problem, Problem]:
 def copied(problem: Problem) -> tuple[Problem, Problem]:
     """Rows once, twice and three times in their bags; and rows that are there so often. Labels that still hold."""
     times = torch.arange(len(problem.instances)) % 3 + 1
-    sizes = problem.bags.sum(times)
-    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
-    index = problem.bags.index.repeat_interleave(times[problem.bags.index])
-    once = replace(problem, bags=Bags(index, offsets))
-    again = replace(problem, instances=problem.instances[index.numpy()], bags=Bags(torch.arange(len(index)), offsets))
+    once = replace(problem, bags=problem.bags.with_copies(times))
+    people = once.bags.repeated()
+    assert torch.equal(people.sizes, problem.bags.sum(times))
+    rows = problem.instances[people.index.numpy()]
+    again = replace(problem, instances=rows, bags=Bags(torch.arange(len(rows)), people.offsets))
     return once, again
 
 
@@ -82,7 +82,7 @@ def test_a_weight_of_2_is_the_bag_twice_and_of_0_none(name: str) -> None:
 def test_copies_are_repeated_rows(name: str) -> None:
     once, again = copied(PROBLEMS[name])
     x = logits(once)
-    entries = once.bags.index
+    entries = once.bags.repeated().index
     torch.testing.assert_close(once.losses(x), again.losses(x[entries]))
     (slope, bend), (slopes, bends) = gradients(once, x), gradients(again, x[entries])
     torch.testing.assert_close(slope, torch.zeros_like(slope).index_add(0, entries, slopes))

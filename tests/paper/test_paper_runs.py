@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 from kofn import counts
-from paper import mil_runs, one_run, recipes
+from kofn.datasets import Labelled, Splits
+from paper import mil_runs, one_run, recipes, sum_runs
 from paper.cells import Run
 from paper.one_run import run_cell
 from paper.outcome import auc_rounded
 from paper.records import KEYS
 
 MNIST = {"data": "mnist", "setting": "N(5,1)", "bags": 10}
+SUMS = {"data": "mnist", "setting": "sum of digits", "bag_size": 10}
 PU = {"data": "mnist17", "setting": "mixture 0.5"}
 LLP = {"data": "magic", "setting": "[0,1/2]", "bag_size": 512}
 KINDS = [
@@ -29,6 +32,7 @@ KINDS = [
         Run("mil-instance", MNIST, "Instance-Max", "fast", 1),
         {"auc", "auc_rounded", "accuracy", "bag_auc", "bag_auc_rounded", "bag_accuracy"},
     ),
+    ("MNIST/raw", Run("sums", SUMS, "Sum", "fast", 1), {"accuracy", "cross_entropy"}),
     ("MNIST/raw", Run("pu", PU, "CL", "fast", 1), {"accuracy", "accuracy_all"}),
     ("MNIST/raw", Run("pu", PU, "CL-expect", "paper", 1), {"accuracy", "accuracy_all", "best_epoch"}),
     ("MNIST/raw", Run("pu", PU, "CVIR", "fast", 1), {"accuracy", "accuracy_all"}),
@@ -77,6 +81,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_kinds(run: Run, names: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if run.table == "colon":  # a few images are enough
         shrink_colon(monkeypatch)
+    if run.table == "sums":
+        some = [part.select(torch.arange(200)) for part in mil_runs.load("standardised")]
+        monkeypatch.setattr(sum_runs, "load", lambda pixels: Splits(*some))
     found = run_cell(run)
     assert set(KEYS) <= set(found)
     assert set(found["metrics"]) == names
@@ -94,10 +101,23 @@ def test_kinds(run: Run, names: set[str], monkeypatch: pytest.MonkeyPatch) -> No
     assert again == found
 
 
+@pytest.mark.parametrize("loss", sum_runs.LOSSES)
+def test_the_losses_of_sums(loss: str) -> None:
+    """Each knows the right digits from wrong ones, and trains a network, the same with the same seed."""
+    digits = torch.tensor([[3, 1, 4], [1, 5, 9]])
+    sure = 20 * torch.nn.functional.one_hot(digits, 10).float()
+    right, wrong = (float(sum_runs.LOSSES[loss](sure, digits.sum(-1) + off)) for off in (0, 3))
+    assert right < wrong
+    images = Labelled(torch.rand(40, 1, 28, 28), torch.arange(40) % 10, (), tuple("0123456789"))
+    recipe = {"loss": loss, "epochs": 2, "batch_size": 3, "lr": 1e-3, "precision": "float32"}
+    (network, curve), (_, again) = (sum_runs.fit(images, 10, recipe, 5) for _ in range(2))
+    assert curve == again
+    assert len(curve) == 2
+    assert set(sum_runs.score(network, images)) == {"accuracy", "cross_entropy"}
+
+
 def shrink_colon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten nuclei of each of the images."""
-    import torch
-
     from kofn.bags import Bags
     from paper import colon_runs
 

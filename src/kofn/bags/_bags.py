@@ -21,22 +21,26 @@ class Bags:
     """Bags of instance positions: bag j holds the instances ``index[offsets[j]:offsets[j + 1]]``.
 
     An instance may lie in several bags, in none, or twice in one. Bags know nothing of the instances but their
-    positions, so they go with any tensor or array whose first dimension is instances.
+    positions, so they go with any tensor or array whose first dimension is instances. With copies a position stands
+    for that many alike instances, at the cost of one: 1,200 positions are the bags of 1.3 million people.
 
     Args:
         index: (m,) int64 positions of instances, one bag after the other, at least 0.
         offsets: (b + 1,) int64 from 0 to m, never decreasing; bags may be empty.
         names: b names of the bags, any objects; by default 0 to b - 1.
+        copies: (m,) int64, at least 0: how often the bag has the instance; by default once.
 
     Attributes:
         index: as given, on the CPU.
         offsets: as given, on the CPU.
-        sizes: (b,) number of instances in each bag.
+        copies: as given, on the CPU; None for one each.
+        sizes: (b,) number of instances in each bag, copies included.
         names: list of the bags' names.
 
     Raises:
         TypeError: positions or offsets that are not integers.
-        ValueError: offsets that do not run from 0 to m; negative positions; another number of names.
+        ValueError: offsets that do not run from 0 to m; negative positions or copies; another number of names or
+            copies.
 
     Examples:
         >>> import torch, kofn
@@ -47,10 +51,18 @@ class Bags:
         [2, 1]
     """
 
-    def __init__(self, index: Any, offsets: Any, *, names: Iterable[Any] | None = None) -> None:
+    def __init__(
+        self, index: Any, offsets: Any, *, names: Iterable[Any] | None = None, copies: Any | None = None
+    ) -> None:
         self.index = _require.whole_numbers("index", index, low=0)
         self.offsets = require_offsets(_require.whole_numbers("offsets", offsets), len(self.index))
-        self.sizes = self.offsets.diff()
+        self.copies = None if copies is None else _require.whole_numbers("copies", copies, low=0)
+        if self.copies is not None and len(self.copies) != len(self.index):
+            raise ValueError(
+                f"`copies` must have one number for each of the {len(self.index)} positions; got {len(self.copies)}."
+            )
+        entries = self.offsets.diff()
+        self.sizes = entries if self.copies is None else self._added(self.copies)
         self.names = list(range(len(self)) if names is None else names)
         if len(self.names) != len(self):
             raise ValueError(f"`names` must have one for each of the {len(self)} bags; got {len(self.names)}.")
@@ -120,7 +132,36 @@ class Bags:
         return iter(self.index.split(self.sizes.tolist()))
 
     def __repr__(self) -> str:
-        return f"Bags({len(self)} bags of {len(self.index)} instances)"
+        return f"Bags({len(self)} bags of {int(self.sizes.sum())} instances)"
+
+    def with_copies(self, copies: Any) -> Bags:
+        """The same bags, with each instance as often as it has copies; one with none is in no bag.
+
+        Args:
+            copies: (instances,) integers, at least 0.
+
+        Examples:
+            >>> import kofn
+            >>> bags = kofn.Bags.from_sizes([2, 1]).with_copies([3, 0, 2])
+            >>> bags.index.tolist(), bags.sizes.tolist()
+            ([0, 2], [3, 2])
+        """
+        times = self._gathered("copies", _require.whole_numbers("copies", copies, low=0))
+        kept = times > 0
+        entries = self._added(kept.long())
+        return Bags(self.index[kept], _offsets(entries), names=self.names, copies=times[kept])
+
+    def repeated(self) -> Bags:
+        """The same bags without copies: each position stands in the bag as often as it had any.
+
+        Examples:
+            >>> import kofn
+            >>> kofn.Bags.from_sizes([2, 1]).with_copies([3, 1, 2]).repeated().index.tolist()
+            [0, 0, 0, 1, 2, 2]
+        """
+        if self.copies is None:
+            return self
+        return Bags(self.index.repeat_interleave(self.copies), _offsets(self.sizes), names=self.names)
 
     def select(self, which: Tensor | Sequence[int] | slice | ArrayLike) -> Bags:
         """Some of the bags, in the order asked for, in one go.
@@ -140,27 +181,34 @@ class Bags:
             chosen = torch.from_numpy(np.arange(len(self))[which].copy())  # torch's slices do not run backwards
         else:
             chosen = torch.arange(len(self))[_require_bags(which, len(self))]
-        index, offsets = self.gather(chosen)
-        return Bags(index, offsets, names=[self.names[bag] for bag in chosen.tolist()])
+        index, offsets, copies = self.gather(chosen)
+        return Bags(index, offsets, names=[self.names[bag] for bag in chosen.tolist()], copies=copies)
 
-    def gather(self, which: Tensor) -> tuple[Tensor, Tensor]:
+    def gather(self, which: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Positions of the instances of some bags, one bag after the other, and their offsets: a batch's, unchecked.
 
         Args:
             which: (k,) int64 positions of bags, from 0 or, negative, from the end.
 
         Returns:
-            index (m,) and offsets (k + 1,).
+            index (m,), offsets (k + 1,), and copies (m,) or None.
         """
-        sizes = self.sizes[which]
-        offsets = _offsets(sizes)
-        # Instance i of the result lies i - offsets[bag] behind the start of its bag.
-        shift = (self.offsets[:-1][which] - offsets[:-1]).repeat_interleave(sizes)
-        return self.index[shift + torch.arange(len(shift))], offsets
+        entries = self.offsets.diff()[which]
+        offsets = _offsets(entries)
+        # Entry i of the result lies i - offsets[bag] behind the start of its bag.
+        shift = (self.offsets[:-1][which] - offsets[:-1]).repeat_interleave(entries)
+        taken = shift + torch.arange(len(shift))
+        return self.index[taken], offsets, None if self.copies is None else self.copies[taken]
 
     def bag_of(self) -> Tensor:
         """The bag of each entry of `index`, (m,)."""
-        return torch.arange(len(self)).repeat_interleave(self.sizes)
+        return torch.arange(len(self)).repeat_interleave(self.offsets.diff())
+
+    def _added(self, entries: Tensor) -> Tensor:
+        """Sums over the entries of each bag, (m, ...) to (b, ...)."""
+        total = entries.new_zeros((len(self.offsets) - 1, *entries.shape[1:]))
+        bag_of = torch.arange(len(total)).repeat_interleave(self.offsets.diff())
+        return total.index_add(0, bag_of.to(entries.device), entries)
 
     def sum(self, values: Any) -> Tensor:
         """Sums over each bag: (instances, ...) to (b, ...). Integers and bools give int64; gradients flow.
@@ -199,10 +247,10 @@ class Bags:
         """
         gathered = self._gathered("values", values)
         whole = not gathered.is_floating_point() and not gathered.is_complex()
-        wide = torch.int64 if whole else torch.promote_types(gathered.dtype, torch.float64)
-        total = gathered.new_zeros((len(self), *gathered.shape[1:]), dtype=wide)
-        total = total.index_add(0, self.bag_of().to(gathered.device), gathered.to(wide))
-        return total, torch.int64 if whole else gathered.dtype
+        wide = gathered.to(torch.int64 if whole else torch.promote_types(gathered.dtype, torch.float64))
+        if self.copies is not None:
+            wide = wide * self.copies.to(wide.device).reshape(-1, *(1 for _ in wide.shape[1:]))
+        return self._added(wide), torch.int64 if whole else gathered.dtype
 
     def common(self, values: Any, *, name: str = "values") -> Tensor:
         """The value that all instances of a bag share, as a column of a table repeats its bag's label on its rows.
@@ -223,8 +271,9 @@ class Bags:
             [0.5, 0.0]
         """
         gathered = self._gathered(name, values)
-        if bool((self.sizes == 0).any()):
-            empty = self.names[int((self.sizes == 0).nonzero()[0])]
+        entries = self.offsets.diff()
+        if bool((entries == 0).any()):
+            empty = self.names[int((entries == 0).nonzero()[0])]
             raise ValueError(
                 f"bag {empty!r} is empty: it has no row that could carry its label. Pass one label for each bag."
             )

@@ -49,10 +49,13 @@ def log_all_counts(x: Tensor, layout: Layout) -> Tensor:
     return value
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]  # torch has no type for it
 def _native_when_traced() -> bool:
     """Whether the C++ core was in use when the graph was made: the compiler cannot follow a context variable."""
     return backend() == "native"
+
+
+# What torch.compiler.assume_constant_result does, but for its import of the compiler, which takes a second.
+_native_when_traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _traced(x: Tensor, layout: Layout) -> bool:

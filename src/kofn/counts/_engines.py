@@ -97,8 +97,11 @@ class Engine(Protocol):
     def posteriors(self, x: Tensor, layout: Layout, low: Tensor, high: Tensor | None) -> Tensor:
         """P(y_i = 1 | low <= S <= high), float64; P(y_i = 1) where that is impossible."""
 
-    def all_counts(self, x: Tensor, layout: Layout, *, tilts: bool) -> tuple[Tensor, Any]:
-        """log P(S = s) for every s, laid out as `layout.of_counts`, and what `all_counts_gradient` wants back."""
+    def all_counts(self, x: Tensor, layout: Layout, *, tilts: bool) -> tuple[Tensor, Any, bool]:
+        """log P(S = s) for every s, laid out as `layout.of_counts`, and what `all_counts_gradient` wants back.
+
+        Last, whether some finite logits are too large, as of `event`.
+        """
 
     def all_counts_gradient(self, x: Tensor, layout: Layout, tilts: Any, weights: Tensor) -> Tensor:
         """The gradient of sum_s weights_s log P(S = s), float64."""
@@ -145,10 +148,7 @@ class TorchEngine:
     def _interval(cls, x: Tensor, layout: Layout, low: Tensor, high: Tensor | None) -> tuple[Tensor, Tensor]:
         """log P(low <= S <= high), and its gradient c_i (P(y_i = 1 | low <= S <= high) - p_i): float64."""
         pieces, intervals = cls._intervals(x, layout, low, high)
-        given = pieces.join_entries([interval.posteriors() for interval in intervals])
-        gradient = given - torch.sigmoid(x.to(given))
-        if layout.copies is not None:
-            gradient = layout.present(gradient * layout.copies, 0.0)
+        gradient = pieces.join_entries([interval.gradient() for interval in intervals])
         return pieces.join([interval.log_prob() for interval in intervals]), gradient
 
     @classmethod
@@ -189,13 +189,13 @@ class TorchEngine:
         ]
 
     @classmethod
-    def all_counts(cls, x: Tensor, layout: Layout, *, tilts: bool) -> tuple[Tensor, Any]:
+    def all_counts(cls, x: Tensor, layout: Layout, *, tilts: bool) -> tuple[Tensor, Any, bool]:
         pieces, found, leans = layout.rectangles(), [], []
         for bags in map(Undecided.of, pieces.cut_entries(x.to(_device_of(x)), -torch.inf)):
             values, lean = sweep(bags)
             found.append(to_bag(values, bags, -torch.inf))
             leans.append(lean)
-        return pieces.join_entries(found, extra=1).to(x), leans
+        return pieces.join_entries(found, extra=1).to(x), leans, any_large(x)
 
     @classmethod
     def all_counts_gradient(cls, x: Tensor, layout: Layout, tilts: Any, weights: Tensor) -> Tensor:

@@ -104,16 +104,16 @@ def log_all_counts(x: Tensor, layout: Layout) -> Tensor:
     if torch.compiler.is_compiling():
         ask = torch.compiler.disable(log_all_counts) if transformed() else _compiled.log_all_counts
         value = ask(wide, layout)
-    elif any_large(wide):
-        value = all_counts_of_large(log_event, _all_counts, wide.double(), layout)
+    elif transformed():
+        value = AllCounts.apply(wide, _Ask(layout))
     else:
-        value = _all_counts(wide, layout)
+        ask = _Ask(layout, wanted=torch.is_grad_enabled() and wide.requires_grad)
+        value = _apply_all_counts(wide, ask)
+        if ask.large:
+            value = all_counts_of_large(
+                log_event, lambda y, bags: AllCounts.apply(y, _Ask(bags)), wide.double(), layout
+            )
     return value.to(x.dtype)
-
-
-def _all_counts(x: Tensor, layout: Layout) -> Tensor:
-    value: Tensor = AllCounts.apply(x, _Ask(layout, wanted=x.requires_grad and torch.is_grad_enabled()))
-    return value
 
 
 @dataclass
@@ -126,9 +126,19 @@ class _Ask:
     found: Any = None
     large: bool = False  # whether some finite logit proved too large for the engines
 
+    def repeated(self, times: int) -> _Ask:
+        """What is asked of so many bags for each of these."""
+        return _Ask(self.layout.repeated(times))
 
-class _BagFunction(torch.autograd.Function):
-    """A function of independent bags, with an `_Ask` as its last argument. Mapped, it is that of more bags."""
+
+class BagFunction(torch.autograd.Function):
+    """A function of independent bags whose last argument has their layout, as `_Ask`. Mapped, it is that of more."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        *tensors, ctx.ask = inputs
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
@@ -171,14 +181,14 @@ class _BagFunction(torch.autograd.Function):
         def unfold(value: Tensor) -> Tensor:
             return value.reshape(many, len(value) // many, *value.shape[1:]) if flat else value
 
-        ask = _Ask(args[-1].layout.repeated(many))
+        ask = args[-1].repeated(many)
         out = cls.apply(*(fold(value, dim) for value, dim in zip(args[:-1], in_dims[:-1], strict=True)), ask)
         if isinstance(out, tuple):
             return tuple(unfold(value) for value in out), (0,) * len(out)
         return unfold(out), 0
 
 
-class Event(_BagFunction):
+class Event(BagFunction):
     """(logits, sigma or None, low, high or None, ask) to log P(low <= S <= high), or with a weight to a sum."""
 
     @staticmethod
@@ -190,13 +200,6 @@ class Event(_BagFunction):
         if ask.wanted:
             ask.found = by_x, by_sigma
         return value
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.ask = inputs
-        ctx.save_for_backward(*tensors)
-        if transformed():
-            ctx.save_for_forward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -225,11 +228,6 @@ class Event(_BagFunction):
         return along
 
 
-# What `Function.apply` calls where no transform is active: its own care of them takes longer than the arithmetic of a
-# small batch.
-_apply_event: Any = super(torch.autograd.Function, Event).apply
-
-
 def _differentiable_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
     """The gradients by the logits and by sigma, as functions that have derivatives."""
     x, sigma, low, high = ctx.saved_tensors
@@ -246,19 +244,13 @@ def _differentiable_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Ten
     return by_x, by_sigma
 
 
-class EventGradient(_BagFunction):
+class EventGradient(BagFunction):
     """(logits, low, high or None, ask) to the gradient of log P(low <= S <= high) by the logits."""
 
     @staticmethod
     def forward(x: Tensor, low: Tensor, high: Tensor | None, ask: _Ask) -> Tensor:
         gradient: Tensor = engine_for(x).event(x, ask.layout, low, high, None, None, gradient=True)[1]
         return gradient
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.ask = inputs
-        ctx.save_for_backward(*tensors)
-        ctx.save_for_forward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -272,17 +264,12 @@ class EventGradient(_BagFunction):
         return along
 
 
-class HessianProduct(_BagFunction):
+class HessianProduct(BagFunction):
     """(logits, low, high or None, values, ask) to sum_j d^2 log P(low <= S <= high) / dx_i dx_j values_j, float64."""
 
     @staticmethod
     def forward(x: Tensor, low: Tensor, high: Tensor | None, values: Tensor, ask: _Ask) -> Tensor:
         return TorchEngine.hessian_product(x, ask.layout, low, high, values)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.ask = inputs
-        ctx.save_for_backward(*tensors)
 
     @staticmethod
     @once_differentiable
@@ -296,12 +283,12 @@ class HessianProduct(_BagFunction):
         return by_x, None, None, by_values, None
 
 
-class AllCounts(_BagFunction):
+class AllCounts(BagFunction):
     """(logits, ask) to log P(S = s) for every s, laid out as `of_counts` says."""
 
     @staticmethod
     def forward(x: Tensor, ask: _Ask) -> Tensor:
-        value, ask.found = engine_for(x).all_counts(x, ask.layout, tilts=ask.wanted)
+        value, ask.found, ask.large = engine_for(x).all_counts(x, ask.layout, tilts=ask.wanted)
         return value
 
     @staticmethod
@@ -325,7 +312,7 @@ class AllCounts(_BagFunction):
         return along
 
 
-class AllCountsGradient(_BagFunction):
+class AllCountsGradient(BagFunction):
     """(logits, weights, ask) to the gradient of sum_s weights_s log P(S = s) by the logits, float64."""
 
     @staticmethod
@@ -333,12 +320,6 @@ class AllCountsGradient(_BagFunction):
         engine = engine_for(x)
         tilts = engine.all_counts(x, ask.layout, tilts=True)[1] if ask.found is None else ask.found
         return engine.all_counts_gradient(x, ask.layout, tilts, weights.double())
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.ask = inputs
-        ctx.save_for_backward(*tensors)
-        ctx.save_for_forward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -357,7 +338,7 @@ class AllCountsGradient(_BagFunction):
         return out
 
 
-class AllCountsSecond(_BagFunction):
+class AllCountsSecond(BagFunction):
     """(logits, weights, values, ask): derivatives of <gradient, values> by the weights and by the logits."""
 
     @staticmethod
@@ -373,3 +354,9 @@ class AllCountsSecond(_BagFunction):
         raise NotImplementedError(
             "third derivatives of log_count_distribution are not implemented; those of log_count_prob are."
         )
+
+
+# What `Function.apply` calls where no transform is active: its own care of them takes longer than the arithmetic of a
+# small batch.
+_apply_event: Any = super(torch.autograd.Function, Event).apply
+_apply_all_counts: Any = super(torch.autograd.Function, AllCounts).apply

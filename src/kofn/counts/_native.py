@@ -18,14 +18,13 @@ from typing import Any, NoReturn, TypeVar
 import torch
 from torch import Tensor
 
-from kofn.counts._large_logits import any_large
 from kofn.counts._layout import Layout
 
 _Maybe = TypeVar("_Maybe", Tensor, Tensor | None)
 DTYPES = {torch.float32: 0, torch.float64: 1}
 _NUMBER = {dtype: torch.zeros((), dtype=dtype) for dtype in DTYPES}  # one number
 _POINTER, _INT64, _INT = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
-_INTERFACE = 8  # KOFN_INTERFACE in kofn.h
+_INTERFACE, _LARGE_LOGITS = 9, 5  # KOFN_INTERFACE and KOFN_LARGE_LOGITS in kofn.h
 _BAGS: list[Any] = [_INT, _POINTER, _POINTER, _INT64, _INT64]  # dtype, logits, offsets or NULL, n, b
 _OPTIONS: list[Any] = [_INT, _INT]  # level, threads
 _GATHER: Any = ctypes.CFUNCTYPE(_INT, _POINTER, _INT64, _POINTER)  # kofn_gather
@@ -108,11 +107,12 @@ def event(
     gradient: bool = False,
     by_sigma: bool = False,
     posterior: bool = False,
-) -> tuple[Tensor, Any, Any, Any]:
+) -> tuple[Tensor, Any, Any, Any, bool]:
     """log P(low <= S <= high) of each bag, or with a weight that times their sum; what is wanted of the rest, or None.
 
     That is the gradient by the logits, that by sigma, and P(y_i = 1 | low <= S <= high). Value and gradient are in the
-    dtype of the logits, float32 or float64, the others in float64.
+    dtype of the logits, float32 or float64, the others in float64. Last, whether some finite logit is too large for the
+    answers to have all their digits.
 
     Logits are (..., n), or (m,) with offsets (b + 1,); copies int64 of the logits' shape, how many alike people each
     row stands for; low and high int64, one for each bag, high None for one count; sigma float64, the standard deviation
@@ -142,9 +142,9 @@ def event(
         level,
         torch.get_num_threads(),
     )
-    if code:
+    if code and code != _LARGE_LOGITS:
         _fail(code)
-    return value, by_logits, of_sigma, given
+    return value, by_logits, of_sigma, given, code == _LARGE_LOGITS
 
 
 def shared_event(
@@ -190,8 +190,11 @@ def scale(gradient: Tensor, offsets: Tensor, by: Tensor) -> Tensor:
     return out
 
 
-def all_counts(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[Tensor, Any]:
-    """log P(S = 0..n) of each bag, float64, and if wanted the tilts that `all_counts_gradient` asks for, both alike."""
+def all_counts(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[Tensor, Any, bool]:
+    """log P(S = 0..n) of each bag, float64, and if wanted the tilts that `all_counts_gradient` asks for, both alike.
+
+    Last, whether some finite logit is too large for the answers to have all their digits.
+    """
     if offsets is None:
         bags = logits.shape[:-1].numel()
         value = torch.empty(*logits.shape[:-1], logits.shape[-1] + 1, dtype=torch.float64)
@@ -199,8 +202,8 @@ def all_counts(logits: Tensor, offsets: Tensor | None, *, tilts: bool) -> tuple[
         bags = len(offsets) - 1
         value = torch.empty(len(logits) + bags, dtype=torch.float64)
     used = torch.empty_like(value) if tilts else None
-    _run(_library.kofn_all_counts, logits, offsets, bags, value, used)
-    return value, used
+    large = _run(_library.kofn_all_counts, logits, offsets, bags, value, used)
+    return value, used, large
 
 
 def all_counts_gradient(logits: Tensor, offsets: Tensor | None, tilts: Tensor, weights: Tensor) -> Tensor:
@@ -225,7 +228,7 @@ class NativeEngine:
         *,
         gradient: bool,
     ) -> tuple[Tensor, Any, Any, bool]:
-        value, by_x, by_sigma, _ = event(
+        value, by_x, by_sigma, _, large = event(
             _computable(x),
             _plain(layout.copies),
             layout.offsets,
@@ -236,7 +239,7 @@ class NativeEngine:
             gradient=gradient,
             by_sigma=gradient and sigma is not None,
         )
-        return value, by_x, by_sigma, any_large(x)
+        return value, by_x, by_sigma, large
 
     @staticmethod
     def posteriors(x: Tensor, layout: Layout, low: Tensor, high: Tensor | None) -> Tensor:
@@ -246,9 +249,9 @@ class NativeEngine:
         return given
 
     @staticmethod
-    def all_counts(x: Tensor, layout: Layout, *, tilts: bool) -> tuple[Tensor, Any]:
-        value, used = all_counts(_computable(x), layout.offsets, tilts=tilts)
-        return value.to(x.dtype), used
+    def all_counts(x: Tensor, layout: Layout, *, tilts: bool) -> tuple[Tensor, Any, bool]:
+        value, used, large = all_counts(_computable(x), layout.offsets, tilts=tilts)
+        return value.to(x.dtype), used, large
 
     @staticmethod
     def all_counts_gradient(x: Tensor, layout: Layout, tilts: Any, weights: Tensor) -> Tensor:
@@ -294,14 +297,16 @@ def class_counts(
     return value, by_logits, given
 
 
-def _run(function: Any, logits: Tensor, offsets: Tensor | None, bags: int, *rest: Any) -> None:
+def _run(function: Any, logits: Tensor, offsets: Tensor | None, bags: int, *rest: Any) -> bool:
+    """Call a function of the core; whether some finite logit was too large for it."""
     start = None if offsets is None else offsets.data_ptr()
     plain = [part.data_ptr() if isinstance(part, Tensor) else part for part in rest]
     code = function(
         DTYPES[logits.dtype], logits.data_ptr(), start, logits.shape[-1], bags, *plain, level, torch.get_num_threads()
     )
-    if code:
+    if code and code != _LARGE_LOGITS:
         _fail(code)
+    return bool(code)
 
 
 def _fail(code: int) -> NoReturn:

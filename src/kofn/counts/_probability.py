@@ -168,6 +168,13 @@ class Interval:
         value = torch.where(self._uninformative, torch.sigmoid(bags.z), value)
         return value.masked_fill(bags.sure, 1.0).masked_fill(bags.broken, torch.nan)
 
+    def gradient(self) -> Tensor:
+        """c_i (P(y_i = 1 | low <= S <= high) - p_i): (b, n); exactly 0 where the interval says nothing."""
+        bags = self._bags
+        # Of the same tensor: a sigmoid may differ in its last digit with where a number lies in memory.
+        value = (self.posteriors() - torch.sigmoid(bags.z)).masked_fill(bags.sure, 0.0)
+        return value if bags.copies is None else (value * bags.copies).masked_fill(bags.copies == 0, 0.0)
+
     def covariance(self, values: Tensor) -> Tensor:
         """sum_j c_j Cov(y_i, y_j | low <= S <= high) values_j, for one copy i: (b, n)"""
         if not isinstance(self._view, Window):
@@ -181,6 +188,13 @@ class Interval:
         return value.masked_fill(bags.broken, torch.nan)
 
 
+def log_none(logits: Tensor, layout: Layout) -> Tensor:
+    """log P(S = 0) = -sum_i softplus(x_i) of each bag, from float64 logits with -inf for absent instances."""
+    value = layout.sum(logsigmoid(-logits))
+    value = value * torch.ones_like(value).masked_fill(value.isnan(), torch.nan)  # and all of its gradient
+    return value.masked_fill(value == -torch.inf, -torch.inf)  # impossible, with gradient zero
+
+
 def log_any(logits: Tensor, layout: Layout) -> Tensor:
     """log P(S >= 1) of each bag, from float64 logits with -inf for absent instances: a closed form, for every logit.
 
@@ -188,7 +202,7 @@ def log_any(logits: Tensor, layout: Layout) -> Tensor:
     is. When T is below e^-40, every softplus(x_i) is e^{x_i} to rounding and log T = logsumexp(x), which does not
     underflow. -inf, with gradient zero, where that is impossible.
     """
-    none = -layout.sum(logsigmoid(-logits))
+    none = -log_none(logits, layout)
     tiny, large = none <= _TINY, none > math.log(2)
     # Each formula sees only a T at which it is finite and has a finite derivative: no 0 inf comes back from the others.
     by_expm1 = torch.log(-torch.expm1(-none.masked_fill(tiny | large, 1.0)))

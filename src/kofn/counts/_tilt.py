@@ -112,7 +112,7 @@ def _from_the_ranking(z: Tensor, rank: Tensor, size: Tensor, copies: Tensor | No
     each = torch.ones_like(ranked) if copies is None else copies.gather(-1, order)
     upto = each.cumsum(-1)
     above = (rank - (upto - each)).clamp(min=0.0).minimum(each)  # how many copies of each are among the s largest
-    below = each - above
+    sides = torch.stack([above, each - above], 1)  # (r, 2, n)
     single = size < 2  # has no count inside: as likely a one as a zero
     place = torch.searchsorted(upto, torch.cat([rank.double(), rank.masked_fill(single, 0) + 1.0], -1).contiguous())
     upper, lower = ranked.gather(-1, place.clamp(max=z.shape[-1] - 1)).split(1, -1)
@@ -120,25 +120,17 @@ def _from_the_ranking(z: Tensor, rank: Tensor, size: Tensor, copies: Tensor | No
     start = value = torch.zeros_like(upper).clamp(margin - upper, -lower - margin).nan_to_num(0.0, posinf=0.0)
     for _ in range(_STEPS):
         x = ranked + value
-        over, over_slope = _exceptions(-x, above)
-        under, under_slope = _exceptions(x, below)
-        before, value = (
-            value,
-            torch.addcdiv(value, (under / over).log(), (over_slope + under_slope).clamp(min=0.1), value=-1),
-        )
+        r = torch.sigmoid(torch.stack([-x, x], 1))
+        # The bounds are for rows without exceptions to speak of, which are solved.
+        exceptions = (r * sides).sum(-1).clamp(min=_NOTHING)
+        slope = ((torch.addcmul(r, r, r, value=-1) * sides).sum(-1) / exceptions).sum(-1, keepdim=True).clamp(min=0.1)
+        over, under = exceptions.split(1, -1)
+        before, value = value, torch.addcdiv(value, (under / over).log(), slope, value=-1)
     exhausted = (value - before).abs() <= _LAST_PLACES * value.abs()  # logits of 1e17: no number is nearer
     value = torch.where(single, start, value)
     tilt = Tilt.at(z, value, copies)
     found = tilt.hits(rank) | single | exhausted
     return tilt._replace(value=tilt.value.masked_fill(~found, torch.nan))
-
-
-def _exceptions(x: Tensor, copies: Tensor) -> tuple[Tensor, Tensor]:
-    """The expected number of exceptions on one side, and the slope of its logarithm: (r, n) twice to (r, 1) twice."""
-    r = torch.sigmoid(x).masked_fill(copies == 0, 0.0)
-    # The bounds above are for rows with exceptions to speak of; the others are solved.
-    number = total(r, copies).clamp(min=_NOTHING)
-    return number, total(torch.addcmul(r, r, r, value=-1), copies) / number
 
 
 def untilt(z: Tensor, tilt: Tensor, counts: Tensor, copies: Tensor | None = None) -> Tensor:

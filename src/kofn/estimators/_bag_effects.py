@@ -129,7 +129,8 @@ def warn_if_narrow(problem: Problem, fitted: Fitted) -> None:
     if int(held.bags.sizes.max()) == 1:
         return
     x = logits[held.bags.index]
-    (coverage,) = count_calibration(x, held.labels, offsets=held.bags.offsets, levels=[LEVEL]).coverage
+    offsets, copies = held.bags.offsets, held.bags.copies
+    (coverage,) = count_calibration(x, held.labels, offsets=offsets, copies=copies, levels=[LEVEL]).coverage
     if coverage + 3 * math.sqrt(LEVEL * (1 - LEVEL) / len(held.bags)) < LEVEL:
         warnings.warn(
             f"the distributions of counts are too narrow: {100 * LEVEL:g} % intervals hold the counts of "

@@ -15,6 +15,7 @@ from kofn.estimators._ensemble import mixed, mixed_losses
 from kofn.estimators._llp_classifier import LLPClassifier
 from kofn.estimators._rates import losses_without_features
 from kofn.learners import BagObjective, Objective, PooledObjective
+from kofn.learners._objectives import losses_of_entries
 from kofn.metrics import bag_scores
 
 MODEL = "model"
@@ -45,11 +46,15 @@ def bag_losses(
     if isinstance(estimator, LLPClassifier):
         _, stated, objective, _ = estimator._statement(y, bags, estimator.classes_)
         shares = estimator.label_shares_
+
+        def losses(entries: Tensor) -> Tensor:
+            return losses_of_entries(objective, entries, stated, bags.offsets, bags.copies)
+
         found = {NO_FEATURES: losses_without_features(objective, stated, bags.sizes, estimator.rate_, shares)}
         if members is not None:
-            found[MODEL] = mixed_losses(torch.stack([objective(member, stated, bags.offsets) for member in members]))
+            found[MODEL] = mixed_losses(torch.stack([losses(member) for member in members]))
         if bag_means is not None:
-            found[BAG_MEANS] = objective(bag_means.repeat_interleave(bags.sizes, 0), stated, bags.offsets)
+            found[BAG_MEANS] = losses(bag_means[bags.bag_of()])
         return found
     # Log-odds z of at least one positive: -log P(label) = log(1 + e^-z) of a positive bag, log(1 + e^z) of another.
     labels = estimator._bag_labels(y, bags, len(y))
@@ -61,7 +66,8 @@ def bag_losses(
     if bag_logits is not None:
         scores[MODEL] = torch.from_numpy(bag_logits)
     elif members is not None:
-        scores[MODEL] = mixed(torch.stack([bag_scores(member, offsets=bags.offsets) for member in members]))
+        each = [bag_scores(member, offsets=bags.offsets, copies=bags.copies) for member in members]
+        scores[MODEL] = mixed(torch.stack(each))
     if bag_means is not None:
         scores[BAG_MEANS] = _of_equal(estimator, bag_means, bags)
     return found | {name: softplus(sign * score) for name, score in scores.items()}
@@ -71,4 +77,4 @@ def _of_equal(estimator: Any, logits: Tensor, bags: Bags) -> Tensor:
     """Log-odds (b,) of bags all of whose instances have the same logit; of a pooled loss that of the bag itself."""
     if estimator.loss != "count":
         return logits
-    return bag_scores(logits.repeat_interleave(bags.sizes), offsets=bags.offsets)
+    return bag_scores(logits[bags.bag_of()], offsets=bags.offsets, copies=bags.copies)

@@ -162,33 +162,34 @@ def _means(design: Design, instances: NDArray[np.float32], bags: Bags | None) ->
 
     numbers, categories = [], []
     width = design.width - design.dense_width
-    for index, sizes in _chunks(instances, bags):
-        part = Bags.from_sizes(sizes)
+    for index, part in _chunks(instances, bags):
         rows = design.features(instances[index])
         release(instances)
         numbers.append(part.mean(rows.numbers).double().numpy())
-        unit = part.bag_of().unsqueeze(1).expand(rows.places.shape).reshape(-1).numpy()
-        place = rows.places.reshape(-1).numpy()
-        known = place < width
-        share = 1 / sizes.double().numpy()[unit[known]]
-        categories.append(csr_matrix((share, (unit[known], place[known])), shape=(len(sizes), width)))
+        unit = part.bag_of().unsqueeze(1).expand(rows.places.shape)
+        share = 1 / part.sizes.double()[unit]
+        if part.copies is not None:
+            share = share * part.copies.unsqueeze(1)
+        known = rows.places < width
+        cells = share[known].numpy(), (unit[known].numpy(), rows.places[known].numpy())
+        categories.append(csr_matrix(cells, shape=(len(part), width)))
     dense, sparse = np.concatenate(numbers), vstack(categories, format="csr")
     if design.width <= WIDE:
         return np.concatenate([dense, sparse.toarray()], axis=1)
     return hstack([csr_matrix(dense), sparse], format="csr")
 
 
-def _chunks(instances: NDArray[np.float32], bags: Bags | None) -> Iterator[tuple[Any, Tensor]]:
-    """Positions of about so many rows as are looked at together, bag after bag, and the sizes of these bags."""
+def _chunks(instances: NDArray[np.float32], bags: Bags | None) -> Iterator[tuple[Any, Bags]]:
+    """Positions of about so many rows as are looked at together, bag after bag, and the bags of these rows."""
     if bags is None:
         for start in range(0, len(instances), ROWS):
             rows = slice(start, min(start + ROWS, len(instances)))
-            yield rows, torch.ones(rows.stop - start, dtype=torch.int64)
+            yield rows, Bags.from_sizes(torch.ones(rows.stop - start, dtype=torch.int64))
         return
     starts = torch.searchsorted(bags.offsets, torch.arange(0, len(bags.index), ROWS)).unique()
     for some in torch.arange(len(bags)).tensor_split(starts[1:]):
-        index, offsets = bags.gather(some)
-        yield index.numpy(), offsets.diff()
+        index, offsets, copies = bags.gather(some)
+        yield index.numpy(), Bags(torch.arange(len(index)), offsets, copies=copies)
 
 
 def _logistic(x: Any, y: Any) -> Floats:

@@ -113,7 +113,7 @@ def judge_with_bag_effects(problem: Problem, split: Split) -> dict[str, float]:
     losses = {}
     for name, each in predicted.items():
         logits = torch.full((len(train.instances), *problem.outputs), torch.nan, dtype=torch.float64)
-        logits[train.bags.index] = each.double().repeat_interleave(sizes, 0)
+        logits[train.bags.index] = each.double()[train.bags.bag_of()]
         losses[name] = baselines.losses(with_bag_effect(problem, bag_effect_of(train, logits).sigma))[name]
     return losses
 
@@ -177,5 +177,5 @@ def _loss(problem: Problem, held: Problem, units: Tensor, predicted: Tensor) -> 
         logits = torch.full((len(problem.instances),), torch.nan, dtype=torch.float64)
         logits[problem.chosen[units]] = predicted
         return float(held.mean_loss(logits))
-    logits = predicted if held.pooling is not None else predicted.repeat_interleave(held.bags.sizes, 0)
-    return float(held.mean(held.objective(logits, held.labels, held.bags.offsets)))
+    logits = predicted if held.pooling is not None else predicted[held.bags.bag_of()]
+    return float(held.mean(held.losses_of(logits, held.labels, held.bags.offsets, held.bags.copies)))

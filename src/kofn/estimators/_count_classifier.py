@@ -297,7 +297,8 @@ class CountClassifier(Ensemble, ClassifierMixin, BaseEstimator):  # type: ignore
         """The distribution of the number of positives of each bag, or one of these for each class, and the bags."""
         logits, bags = self._bag_logits(X, groups, copies)
         by_class = one_vs_rest(logits).movedim(1, 0) if logits.dim() == 3 else logits.unsqueeze(0)
-        return [count_distribution(log_odds, bags.offsets, self.bag_effect_) for log_odds in by_class], bags
+        each = [count_distribution(one, bags.offsets, self.bag_effect_, bags.copies) for one in by_class]
+        return each, bags
 
     def _bag_logits(self, X: Any, groups: Any, copies: Any = None) -> tuple[Tensor, Bags]:
         """Logits of instances by each member, (B, m, ...) float64, one bag after the other, and the bags."""

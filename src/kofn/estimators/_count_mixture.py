@@ -95,9 +95,11 @@ class CountMixture:
         return torch.stack([ask(dist) for dist in self.members]).logsumexp(0) - math.log(len(self.members))
 
 
-def count_distribution(log_odds: Tensor, offsets: Tensor, bag_effect: float = 0.0) -> CountDistribution | CountMixture:
+def count_distribution(
+    log_odds: Tensor, offsets: Tensor, bag_effect: float = 0.0, copies: Tensor | None = None
+) -> CountDistribution | CountMixture:
     """The distribution of each bag's count from the log-odds (B, m) of its instances by each of B models."""
-    members = [CountDistribution(each, offsets=offsets, bag_effect=bag_effect) for each in log_odds]
+    members = [CountDistribution(each, offsets=offsets, copies=copies, bag_effect=bag_effect) for each in log_odds]
     # With a bag effect most answers take a table of all counts, which a mixture keeps.
     return members[0] if len(members) == 1 and not bag_effect else CountMixture(members)
 

@@ -81,7 +81,7 @@ class Ensemble:
         logits = self._marginal(self._member_logits(X))
         if groups is None and copies is None:
             return row_intervals(logits, level)
-        bags = bags_of(groups, logits.shape[1], copies)
+        bags = bags_of(groups, logits.shape[1], copies).repeated()
         low, high = mean_intervals(logits[:, bags.index], bags, level)
         if mean:
             return low, high

@@ -102,7 +102,10 @@ def _row_hashes(instances: NDArray[np.float32]) -> Hashes:
 
 def _of_bags(rows: Hashes, bags: Bags) -> Hashes:
     """(b,) of bags, whatever the order of their rows: the sum of the hashes of these, mixed."""
-    sums = np.concatenate([np.zeros(1, np.uint64), rows[bags.index.numpy()].cumsum(dtype=np.uint64)])
+    entries = rows[bags.index.numpy()]
+    if bags.copies is not None:
+        entries = entries * bags.copies.numpy().astype(np.uint64)
+    sums = np.concatenate([np.zeros(1, np.uint64), entries.cumsum(dtype=np.uint64)])
     return _mixed(np.diff(sums[bags.offsets.numpy()]))
 
 
@@ -116,6 +119,6 @@ def _mixed(hashes: Hashes) -> Hashes:
 def _digest(rows: Hashes, bags: Bags | None) -> str:
     found = sha256(rows.data)
     if bags is not None:
-        found.update(bags.index.numpy().data)
-        found.update(bags.offsets.numpy().data)
+        for part in (bags.index, bags.offsets, bags.copies):
+            found.update(b"" if part is None else part.numpy().data)
     return found.hexdigest()

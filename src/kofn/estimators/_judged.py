@@ -92,6 +92,7 @@ def judge(estimator: Any, X: Any, groups: Any = None, copies: Any = None) -> Jud
         return _held_out(estimator, instances, bags)
     seen = 1.0 if whole else known.share_seen(instances, None if groups is None else bags)
     means = None if estimator.bag_means_ is None else estimator.bag_means_.predict(instances, bags)
+    bags = None if bags is None else bags.repeated()
     return Judged(
         "training" if seen >= SEEN else "new",
         seen,
@@ -118,7 +119,7 @@ def _held_out(estimator: Any, instances: Any, bags: Bags | None) -> Judged:
     if bags is None:
         rows[estimator.held_out_] = True
     else:
-        of_held = bags.select(torch.from_numpy(estimator.held_out_))
+        of_held = bags.select(torch.from_numpy(estimator.held_out_)).repeated()
         rows[of_held.index.numpy()] = True
         place = torch.from_numpy(rows.cumsum() - 1)
         part = Bags(place[of_held.index], of_held.offsets, names=[bags.names[bag] for bag in estimator.held_out_])

@@ -33,6 +33,7 @@ from kofn.learners import (
     ProportionObjective,
 )
 from kofn.learners._best_rate import best_rate
+from kofn.learners._objectives import losses_of_entries
 from kofn.targets import Exactly, Spread
 
 
@@ -286,7 +287,8 @@ class LLPClassifier(CountClassifier):
             return float(accuracy_score(truth, self.predict(X), sample_weight=sample_weight))
         logits, bags = self._bag_logits(X, groups, copies)
         _, stated, objective, _ = self._statement(self._labels(y, rows), bags, self.classes_)
-        losses = mixed_losses(torch.stack([objective(member, stated, bags.offsets) for member in logits])).numpy()
+        each = [losses_of_entries(objective, member, stated, bags.offsets, bags.copies) for member in logits]
+        losses = mixed_losses(torch.stack(each)).numpy()
         weights = bag_weights(sample_weight, bags, rows, name="sample_weight")
         return -float(np.average(losses, weights=weights))
 

@@ -68,6 +68,7 @@ def measure(
         auc_within_bags, balanced_accuracy, f1. What needs both classes is left out where there is one. Of several
         classes errors and coverages of counts are means over bags and classes.
     """
+    bags = None if bags is None else bags.repeated()
     if members is None and logits is not None:
         members = torch.from_numpy(logits).unsqueeze(0)
     if logits is not None and members is not None and logits.ndim == 2:

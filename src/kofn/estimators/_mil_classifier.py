@@ -187,9 +187,10 @@ class MILClassifier(CountClassifier):
         check_is_fitted(self)
         if isinstance(self.fitted_, FittedNetwork) and self.fitted_.pooling is not None:
             instances = self._instances(X)
-            return self._pooled_logits(instances, bags_of(groups, len(instances), copies))
+            return self._pooled_logits(instances, bags_of(groups, len(instances), copies).repeated())
         logits, bags = self._bag_logits(X, groups, copies)
-        return mixed(torch.stack([bag_scores(member, offsets=bags.offsets) for member in logits])).numpy()
+        each = [bag_scores(member, offsets=bags.offsets, copies=bags.copies) for member in logits]
+        return mixed(torch.stack(each)).numpy()
 
     def predict_bags(self, X: Any, groups: Any, copies: Any = None) -> Array:
         """The more probable class of each bag, (bags,), in the order in which bags first appear."""
@@ -219,7 +220,7 @@ class MILClassifier(CountClassifier):
     def _bag_posteriors(self, logits: Tensor, y: Any, bags: Bags, rows: int) -> Tensor:
         """P(y_i = 1 | label of the bag) of the entries of bags, (m,), from their logits by each member, (B, m)."""
         bag_labels = self._bag_labels(y, bags, rows)
-        dists = [CountDistribution(member, offsets=bags.offsets) for member in logits]
+        dists = [CountDistribution(member, offsets=bags.offsets, copies=bags.copies) for member in logits]
         bounds = bag_labels, torch.where(bag_labels == 1, bags.sizes, 0)
         losses = torch.stack([-dist.log_prob_between(*bounds) for dist in dists])
         each = torch.stack([dist.posteriors_between(*bounds) for dist in dists])

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from kofn.learners import BagObjective, CountObjective, Objective, PooledObjective, Problem, PUObjective
 from kofn.learners._best_rate import best_rate
+from kofn.learners._objectives import losses_of_entries
 from kofn.learners._problem import start_at
 
 MOST_LABELS = 1000  # different labels that are counted
@@ -175,9 +176,9 @@ def losses_without_features(
     if isinstance(objective, PUObjective) and objective.unit == "bag" and len(sizes):
         rate = best_rate(objective, labels, sizes, None)
     start = start_at(rate)
-    entries = len(sizes) if isinstance(objective, PooledObjective) else int(sizes.sum())
-    logits = start.expand(entries, *start.shape).contiguous()
-    found = objective(logits, labels, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]))
+    alike = start.expand(len(sizes), *start.shape).contiguous()
+    copies = None if isinstance(objective, PooledObjective) else sizes
+    found = losses_of_entries(objective, alike, labels, torch.arange(len(sizes) + 1), copies)
     if shares is None:
         return found
     if isinstance(objective, (BagObjective, PooledObjective)):

@@ -208,20 +208,16 @@ def bags_of(groups: Any, rows: int, copies: Any = None) -> Bags:
         bags = Bags.from_ids(groups, name="groups")
         if len(bags.index) != rows:
             raise ValueError(f"`groups` must name the bag of each of the {rows} rows; got {len(bags.index)} names.")
-    return bags if copies is None else _repeated(bags, rows, copies)
-
-
-def _repeated(bags: Bags, rows: int, copies: Any) -> Bags:
-    """The bags with each row as often as `copies` says."""
+    if copies is None:
+        return bags
     times = _require.whole_numbers("copies", as_array(copies), low=0)
     if len(times) != rows:
         raise ValueError(f"`copies` must have a number for each of the {rows} rows; got {len(times)}.")
-    sizes = bags.sum(times)
-    if bool((sizes == 0).any()):
-        empty = bags.names[int((sizes == 0).nonzero()[0])]
+    counted = bags.with_copies(times)
+    if bool((counted.sizes == 0).any()):
+        empty = bags.names[int((counted.sizes == 0).nonzero()[0])]
         raise ValueError(f"`copies` must leave something in each bag; bag {empty!r} has 0 of every row. Leave it out.")
-    index = bags.index.repeat_interleave(times[bags.index])
-    return Bags(index, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]), names=bags.names)
+    return bags if bool((times == 1).all()) else counted
 
 
 def bag_weights(weight: Any, bags: Bags, rows: int, *, name: str) -> Tensor | None:

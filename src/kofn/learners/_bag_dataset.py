@@ -75,7 +75,7 @@ class BagDataset(Dataset[Batch]):
 
     def __getitems__(self, draw: Draw | list[int]) -> Batch:
         items, share = draw if isinstance(draw, Draw) else Draw(torch.tensor(draw, dtype=torch.int64))
-        index, offsets = self.bags.gather(items)
+        index, offsets, _ = self.bags.gather(items)
         instances = self.instances[index]
         return Batch(self.transform(instances) if self.transform else instances, offsets, self.labels[items], share)
 
@@ -93,6 +93,8 @@ def _require_fit(bags: Bags, instances: Tensor, labels: Tensor) -> None:
             f"`instances` must have a row for each position in `bags`, at least {needed}; "
             f"got shape {tuple(instances.shape)}."
         )
+    if bags.copies is not None:
+        raise ValueError("`bags` must have no copies, of which a batch says nothing. Repeat them: bags.repeated().")
     if not len(bags):
         raise ValueError("`bags` must hold at least one bag; got none.")
     if bool((bags.sizes == 0).any()):

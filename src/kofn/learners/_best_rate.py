@@ -9,7 +9,7 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
-from kofn.learners._objectives import CountObjective, Objective
+from kofn.learners._objectives import CountObjective, Objective, losses_of_entries
 from kofn.learners._problem import Problem
 from kofn.learners._pu_problem import PUProblem
 from kofn.targets import Exactly, Spread
@@ -44,11 +44,12 @@ def best_rate(objective: Objective, labels: Tensor, sizes: Tensor, weight: Tenso
     there = times > 0
     chosen, times = first[there], times[there]
     n = sizes[chosen]
-    offsets = torch.cat([n.new_zeros(1), n.cumsum(0)])
+    one_each = torch.arange(len(n) + 1)
     factor = times * n if objective.unit == "instance" else times
 
     def loss(logit: float) -> float:
-        losses = objective(torch.full((int(offsets[-1]),), logit, dtype=torch.float64), labels[chosen], offsets)
+        alike = torch.full((len(n),), logit, dtype=torch.float64)
+        losses = losses_of_entries(objective, alike, labels[chosen], one_each, n)
         return float((losses * factor).sum())
 
     # A rate that is 0 or 1 is only known to be near it.

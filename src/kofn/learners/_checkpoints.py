@@ -120,7 +120,9 @@ def fit_identity(options: Network, train: Problem, valid: Problem | None, seed: 
 
 def _digest_of(problem: Problem) -> str:
     """Of the instances, the bags and their labels: a checkpoint of other data of the same shape is another fit's."""
-    parts = [problem.instances, problem.labels, problem.bags.index, problem.bags.offsets, problem.bag_weights]
+    bags = problem.bags
+    parts = [problem.instances, problem.labels, bags.index, bags.offsets, problem.bag_weights]
+    parts += [] if bags.copies is None else [bags.copies]
     return _digest([*parts, *([problem.chosen] if isinstance(problem, PUProblem) else [])])
 
 

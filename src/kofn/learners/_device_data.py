@@ -25,6 +25,7 @@ class Batch(NamedTuple):
         offsets: of the bags in `rows`, on the host: sizes of bags are shapes.
         labels: of the bags, on the device.
         weights: of the bags, float64 on the device; None for none.
+        copies: of the instances, on the device; None for one each.
     """
 
     share: float
@@ -32,6 +33,7 @@ class Batch(NamedTuple):
     offsets: Tensor
     labels: Tensor
     weights: Tensor | None
+    copies: Tensor | None = None
 
 
 class DeviceData:
@@ -82,8 +84,9 @@ class DeviceData:
             weights: (b,) of the bags, or None.
         """
         items = torch.cat([draw.items for draw in draws])
-        index, offsets = problem.bags.gather(items)
+        index, offsets, copies = problem.bags.gather(items)
         index = index.to(self._instances.device)
+        copies = None if copies is None else copies.to(self.device)
         labels = problem.labels[items].to(self.device)
         weights = None if weights is None else weights[items].to(self.device)
         cuts = [0, *accumulate(len(draw.items) for draw in draws)]
@@ -97,6 +100,7 @@ class DeviceData:
                 offsets[first : last + 1] - start,
                 labels[first:last],
                 None if weights is None else weights[first:last],
+                None if copies is None else copies[start:end],
             )
 
 

@@ -162,7 +162,8 @@ class Loop:
         with torch.no_grad(), self.stream.lent():
             for batch in self._batches(self.valid, 0, shuffle=False, accumulate=1):
                 logits = self._forward(network, self.valid, batch)
-                losses = _weighted(self.valid.losses_of(logits, batch.labels, batch.offsets).double(), batch.weights)
+                losses = self.valid.losses_of(logits, batch.labels, batch.offsets, batch.copies).double()
+                losses = _weighted(losses, batch.weights)
                 sizes = losses.new_tensor(len(losses)) if batch.weights is None else batch.weights.sum()
                 measured = rule.measure(logits, batch.labels, batch.offsets)
                 found = torch.cat([torch.stack([losses.sum(), sizes]), measured])
@@ -178,7 +179,7 @@ class Loop:
         """Losses of some bags by their weights, whose mean over all is 1."""
         with self.stream.lent():
             logits = self._forward(parallel, problem, batch)
-        return _weighted(problem.losses_of(logits, batch.labels, batch.offsets), batch.weights)
+        return _weighted(problem.losses_of(logits, batch.labels, batch.offsets, batch.copies), batch.weights)
 
     def _forward(self, network: nn.Module, problem: Problem, batch: Batch) -> Tensor:
         """Logits of the instances of some bags, or of the bags from a network that pools."""
@@ -209,7 +210,7 @@ class Loop:
 
     def _batches(self, problem: Problem, epoch: int, *, shuffle: bool, accumulate: int) -> Iterator[Batch]:
         """The batches of an epoch."""
-        sampler = BagSampler(problem.bags.sizes, **self.batch_size, **self._plan(shuffle, accumulate))
+        sampler = BagSampler(problem.bags.offsets.diff(), **self.batch_size, **self._plan(shuffle, accumulate))
         sampler.set_epoch(epoch)
         weights = None if problem.weight is None else problem.bag_weights / problem.bag_weights.mean()
         return self.data.batches(problem, list(sampler), weights)
@@ -225,7 +226,7 @@ class Loop:
 
     def _steps_per_epoch(self) -> int:
         accumulate = self.options.accumulate
-        sampler = BagSampler(self.train.bags.sizes, **self.batch_size, **self._plan(True, accumulate))
+        sampler = BagSampler(self.train.bags.offsets.diff(), **self.batch_size, **self._plan(True, accumulate))
         return len(sampler) // accumulate
 
     def _optimizer(self, network: nn.Module) -> torch.optim.Optimizer:

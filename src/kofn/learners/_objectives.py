@@ -78,16 +78,16 @@ class CountObjective:
     bag_effect: float = 0.0
     unit: ClassVar[Unit] = "bag"
 
-    def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
-        return self._losses(logits, labels, offsets)
-
-    def of_rectangle(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """The losses (b,) of bags of one size, from logits (b, n)."""
-        return self._losses(logits, labels, None)
-
-    def _losses(self, logits: Tensor, labels: Tensor, offsets: Tensor | None) -> Tensor:
-        effect = self.bag_effect or None
-        return count_loss(logits, self.target(labels), offsets=offsets, bag_effect=effect, reduction="none")
+    def __call__(self, logits: Tensor, labels: Tensor, offsets: Tensor | None, copies: Tensor | None = None) -> Tensor:
+        """Losses (b,) of bags; without offsets logits are (b, n), and bags are of one size."""
+        return count_loss(
+            logits,
+            self.target(labels),
+            offsets=offsets,
+            copies=copies,
+            bag_effect=self.bag_effect or None,
+            reduction="none",
+        )
 
 
 @dataclass(frozen=True)
@@ -295,6 +295,32 @@ def criteria(objective: Objective, losses: Tensor, labels: Tensor) -> Tensor:
         return losses
     weight = torch.where(labels == 1, objective.positive_weight, 1.0).to(losses)
     return weight * torch.expm1(-losses / weight.clamp(min=torch.finfo(losses.dtype).tiny)).square()
+
+
+def losses_of_entries(
+    objective: Objective, logits: Tensor, labels: Tensor, offsets: Tensor, copies: Tensor | None
+) -> Tensor:
+    """Losses (b,) of bags whose entries stand for several instances each, if `copies` are given.
+
+    The count loss knows of copies; of the others each copy is an entry of its own.
+
+    Examples:
+        >>> import torch
+        >>> from kofn.learners import CountObjective, ProportionObjective
+        >>> x, counts, offsets = torch.tensor([0.0, 1.0]), torch.tensor([2]), torch.tensor([0, 2])
+        >>> alike, copies = torch.tensor([0.0, 0.0, 1.0]), torch.tensor([2, 1])
+        >>> for objective in (CountObjective(), ProportionObjective()):
+        ...     loss = losses_of_entries(objective, x, counts, offsets, copies)
+        ...     print(bool(torch.allclose(loss, objective(alike, counts, torch.tensor([0, 3])))))
+        True
+        True
+    """
+    if copies is None:
+        return objective(logits, labels, offsets)
+    if isinstance(objective, CountObjective) and logits.dim() == 1:
+        return objective(logits, labels, offsets, copies)
+    ends = torch.cat([copies.new_zeros(1), copies.cumsum(0)]).cpu()
+    return objective(logits.repeat_interleave(copies.to(logits.device), 0), labels, ends[offsets])
 
 
 def known_entries(labels: Tensor, offsets: Tensor) -> Tensor:

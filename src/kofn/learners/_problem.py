@@ -14,7 +14,7 @@ from torch import Tensor
 
 from kofn._io.mapped import take
 from kofn.bags import Bags
-from kofn.learners._objectives import CountObjective, Objective
+from kofn.learners._objectives import CountObjective, Objective, losses_of_entries
 from kofn.learners._stopping import ByLoss, StoppingRule
 
 Floats = NDArray[np.float32]
@@ -121,7 +121,7 @@ class Problem:
         if len(rows) == len(self.instances):
             return rows, self
         kept = take(self.instances, rows.numpy()) if columns else np.empty((len(rows), 0), np.float32)
-        return rows, replace(self, instances=kept, bags=Bags(index, self.bags.offsets))
+        return rows, replace(self, instances=kept, bags=Bags(index, self.bags.offsets, copies=self.bags.copies))
 
     @property
     def bag_weights(self) -> Tensor:
@@ -131,19 +131,20 @@ class Problem:
     @property
     def row_weights(self) -> Tensor:
         """(n,) float64: for each instance the sum of the weights of the bags that it lies in."""
-        if self.weight is None and self._in_order:
+        if self.weight is None and self._in_order and self.bags.copies is None:
             return torch.ones(1, dtype=torch.float64).expand(len(self.instances))
         return torch.zeros(len(self.instances), dtype=torch.float64).index_add(0, self.bags.index, self._entry_weights)
 
     def losses(self, logits: Tensor) -> Tensor:
         """Losses (b,) of the bags, from logits of the instances, (n,) or (n, C)."""
-        return self.losses_of(self._entries(logits), self.labels, self.bags.offsets)
+        return self.losses_of(self._entries(logits), self.labels, self.bags.offsets, self.bags.copies)
 
-    def losses_of(self, entries: Tensor, labels: Tensor, offsets: Tensor) -> Tensor:
+    def losses_of(self, entries: Tensor, labels: Tensor, offsets: Tensor, copies: Tensor | None = None) -> Tensor:
         """Losses (b,) of some of the bags, from logits of their entries, (m, ...), one bag after the other."""
         if self._size and isinstance(self.objective, CountObjective):
-            return self.objective.of_rectangle(entries.view(-1, self._size, *entries.shape[1:]), labels)
-        return self.objective(entries, labels, offsets)
+            rows = entries.view(-1, self._size, *entries.shape[1:])
+            return self.objective(rows, labels, None, None if copies is None else copies.view(-1, self._size))
+        return losses_of_entries(self.objective, entries, labels, offsets, copies)
 
     def losses_and_slope(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Losses (b,) of the bags, and the gradient of their `total` by the logits of the instances, of their shape."""
@@ -165,14 +166,15 @@ class Problem:
 
     @cached_property
     def _size(self) -> int:
-        """The size of all bags, which then are a rectangle without offsets to be checked and looked up; else 0."""
-        sizes = self.bags.sizes
-        return int(sizes[0]) if len(sizes) and bool((sizes == sizes[0]).all()) else 0
+        """Entries of all bags, which then are a rectangle without offsets to be checked and looked up; else 0."""
+        entries = self.bags.offsets.diff()
+        return int(entries[0]) if len(entries) and bool((entries == entries[0]).all()) else 0
 
     @cached_property
     def _entry_weights(self) -> Tensor:
-        """(m,) float64: the weight of the bag of each entry."""
-        return self.bag_weights[self.bags.bag_of()]
+        """(m,) float64: the weight of the bag of each entry, as often as it has copies."""
+        weights = self.bag_weights[self.bags.bag_of()]
+        return weights if self.bags.copies is None else weights * self.bags.copies
 
     def mean_loss(self, logits: Tensor) -> Tensor:
         """The mean over bags, by weight, from logits of the instances, (n,) or (n, C)."""

@@ -55,7 +55,11 @@ def parts_of(problem: Problem, rows: int = ROWS) -> list[tuple[slice, Problem]]:
         part = replace(
             problem,
             instances=problem.instances[where],
-            bags=Bags(positions, offsets[first : last + 1] - entries.start),
+            bags=Bags(
+                positions,
+                offsets[first : last + 1] - entries.start,
+                copies=None if problem.bags.copies is None else problem.bags.copies[entries],
+            ),
             labels=problem.labels[first:last],
             proportions=problem.proportions[first:last],
             weight=None if problem.weight is None else problem.weight[first:last],
@@ -75,7 +79,7 @@ def bag_after_bag(problem: Problem) -> tuple[Tensor, Problem]:
     order = index[np.sort(first)]
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    bags = Bags(place[index], problem.bags.offsets, names=problem.bags.names)
+    bags = Bags(place[index], problem.bags.offsets, names=problem.bags.names, copies=problem.bags.copies)
     return torch.from_numpy(order), replace(problem, instances=in_order(problem.instances, order), bags=bags)
 
 
@@ -87,6 +91,6 @@ def mean_loss(parts: list[tuple[slice, Problem]], problem: Problem, logits: Tens
 def one_after_the_other(bags: Bags) -> bool:
     """Whether each bag's rows come in order, behind those of the bag before."""
     steps = bags.index.diff()
-    if not len(bags) or bool((bags.sizes == 0).any()) or bool((steps < 0).any()):
+    if not len(bags) or bool((bags.offsets.diff() == 0).any()) or bool((steps < 0).any()):
         return False
     return bool((steps[bags.offsets[1:-1] - 1] > 0).all())

@@ -179,4 +179,4 @@ def _without_instances(problem: Problem) -> tuple[Tensor, Problem]:
     if isinstance(problem, PUProblem):
         chosen = torch.searchsorted(rows, problem.chosen)
         problem = replace(problem, labeled=problem.labeled[rows], chosen=chosen)
-    return rows, replace(problem, instances=nothing, bags=Bags(index, problem.bags.offsets))
+    return rows, replace(problem, instances=nothing, bags=Bags(index, problem.bags.offsets, copies=problem.bags.copies))

@@ -34,7 +34,7 @@ def count_loss(
     Args:
         logits: (..., n) log-odds; (m,) with `offsets`. For statements about several classes (..., n, C) or (m, C).
         target: the statement: `Exactly`, `AtLeast`, `AtMost`, `Between`, `OneOf`, `Noisy` or `Distributed`; of several
-            classes `ClassCounts` or `MarginalClassCounts`.
+            classes `ClassCounts` or `MarginalClassCounts`; of a total `Sum`.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
         copies: how many alike instances each logit stands for, integers of its shape; by default one.
@@ -75,12 +75,15 @@ def count_loss(
     dist: Any = target.distribution(logits, mask=mask, offsets=offsets, copies=copies, bag_effect=bag_effect)
     if weight is None and known is None and reduction in ("mean", "sum"):
         bags = 1 if reduction == "sum" else math.prod(dist.shape)
-        total = target.total(dist, 1.0 / bags if bags else math.nan)  # the mean of nothing, as in torch
+        total = target.weighted_loss(dist, 1.0 / bags if bags else math.nan)  # the mean of nothing, as in torch
         if not _require.is_finite(total):
             target.require_possible(dist, None)
         return total
-    given, log_known = (dist, None) if known is None else dist.condition(known)
-    losses = target.loss(given) if log_known is None else target.loss(given) - log_known
+    if known is None:
+        losses = target.loss(dist)
+    else:
+        given, log_known = dist.with_logits(dist.logits.double()).condition(known)
+        losses = (target.loss(given) - log_known).to(dist.logits.dtype)  # rounded once, to a shorter dtype
     factors = None if weight is None else dist.instance_layout.numbers("weight", weight).to(losses.dtype)
     if not _require.holds(losses.isfinite()):
         counted = None if factors is None else factors != 0

@@ -14,7 +14,9 @@ from kofn.counts import CountDistribution
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
-def bag_scores(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None) -> Tensor:
+def bag_scores(
+    logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | None = None, copies: Tensor | None = None
+) -> Tensor:
     """Log-odds that a bag has a positive instance, from the logits of its instances.
 
         log P(S >= 1) - log P(S = 0)
@@ -25,6 +27,7 @@ def bag_scores(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | 
         logits: (..., n) log-odds; (m,) with `offsets`.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+        copies: how many alike instances each logit stands for; by default one.
 
     Returns:
         (...) or (b,), in the dtype of `logits`; -inf for an empty bag, NaN for a bag with a NaN.
@@ -38,7 +41,7 @@ def bag_scores(logits: Tensor, *, mask: Tensor | None = None, offsets: Tensor | 
         >>> metrics.bag_scores(torch.tensor([[0.0, 0.0], [-50.0, -51.0]])).exp()  # 3 : 1, and e^-50 + e^-51
         tensor([3.0000e+00, 2.6383e-22])
     """
-    dist = CountDistribution(logits, mask=mask, offsets=offsets).double()
+    dist = CountDistribution(logits, mask=mask, offsets=offsets, copies=copies).double()
     log_none, log_any = dist.log_prob(0), dist.log_prob_between(1, None)
     return (log_any - log_none).to(logits.dtype)
 
@@ -49,6 +52,7 @@ def expected_count_error(
     *,
     mask: Tensor | None = None,
     offsets: Tensor | None = None,
+    copies: Tensor | None = None,
     bag_effect: Tensor | float | None = None,
 ) -> float:
     """Mean absolute count error: the mean over bags of |expected count - true count|.
@@ -60,6 +64,7 @@ def expected_count_error(
         counts: (...) or (b,) true counts of any integer dtype, or one int for all bags.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+        copies: how many alike instances each logit stands for; by default one.
         bag_effect: as for `kofn.CountDistribution`.
 
     Raises:
@@ -72,7 +77,7 @@ def expected_count_error(
         >>> metrics.expected_count_error(torch.zeros(2, 4), torch.tensor([2, 3]))  # two expected of four
         0.5
     """
-    dist, truth = _with_true_counts(logits, counts, mask, offsets, bag_effect)
+    dist, truth = _with_true_counts(logits, counts, mask, offsets, copies, bag_effect)
     return float((dist.mean - truth).abs().mean())
 
 
@@ -127,6 +132,7 @@ def count_calibration(
     *,
     mask: Tensor | None = None,
     offsets: Tensor | None = None,
+    copies: Tensor | None = None,
     bag_effect: Tensor | float | None = None,
     levels: Sequence[float] = LEVELS,
 ) -> CountCalibration:
@@ -145,6 +151,7 @@ def count_calibration(
         counts: (...) or (b,) true counts of any integer dtype, or one int for all bags.
         mask: (..., n) bool, True where an instance exists. Only for dense logits.
         offsets: (b + 1,) int64 from 0 to m; bag j is ``logits[offsets[j]:offsets[j + 1]]``.
+        copies: how many alike instances each logit stands for; by default one.
         bag_effect: as for `kofn.CountDistribution`.
         levels: nominal probabilities, between 0 and 1.
 
@@ -165,7 +172,7 @@ def count_calibration(
     wanted = tuple(float(level) for level in levels)
     if not wanted or not all(0 < level < 1 for level in wanted):
         raise ValueError(f"`levels` must be probabilities between 0 and 1, both excluded; got {list(levels)}.")
-    return calibration_of(*_with_true_counts(logits, counts, mask, offsets, bag_effect), wanted)
+    return calibration_of(*_with_true_counts(logits, counts, mask, offsets, copies, bag_effect), wanted)
 
 
 def calibration_of(dist: Any, truth: Tensor, levels: tuple[float, ...]) -> CountCalibration:
@@ -187,10 +194,12 @@ def _with_true_counts(
     counts: Tensor | int,
     mask: Tensor | None,
     offsets: Tensor | None,
+    copies: Tensor | None,
     bag_effect: Tensor | float | None,
 ) -> tuple[CountDistribution, Tensor]:
     """The distribution of each bag's count in float64, without a graph, and a count for each that the bag can have."""
-    dist = CountDistribution(logits.detach(), mask=mask, offsets=offsets, bag_effect=bag_effect).double()
+    x = logits.detach()
+    dist = CountDistribution(x, mask=mask, offsets=offsets, copies=copies, bag_effect=bag_effect).double()
     layout = dist.instance_layout
     truth = layout.whole_numbers("counts", counts)
     if not truth.numel():

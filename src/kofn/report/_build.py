@@ -108,7 +108,7 @@ def report_of(
         unlabeled = torch.from_numpy(np.asarray(labels != estimator.classes_[1]))
     bags = None
     if groups is not None:
-        bags = judged.bags or bags_of(taken(np.asarray(groups), kept), len(logits), taken(copies, kept))
+        bags = judged.bags or bags_of(taken(np.asarray(groups), kept), len(logits), taken(copies, kept)).repeated()
     each_row = torch.ones(len(logits), dtype=torch.int64)
     shown = Drawn.of(judged, Bags.from_sizes(each_row) if bags is None else bags, limit)
     of_shown = taken(labels, shown.rows), taken(positive, shown.rows)

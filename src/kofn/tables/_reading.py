@@ -59,7 +59,7 @@ class RowMetadata:
         """The bags of some rows, by default of all, with each row as often as it has copies."""
         bag_of = None if self.bag_of is None else self.bag_of[rows]
         copies = None if self.copies is None else self.copies[rows]
-        return bags_of(bag_of, len(np.arange(self.rows)[rows]), copies)
+        return bags_of(bag_of, len(np.arange(self.rows)[rows]), copies).repeated()
 
     def _bags(self) -> NDArray[np.int64]:
         if self.bag_of is None:

@@ -12,6 +12,7 @@ from kofn.targets._labels import counts_of_proportions, from_bounds, from_counts
 from kofn.targets._noisy import Noisy
 from kofn.targets._sets import Distributed, OneOf
 from kofn.targets._spread import Spread
+from kofn.targets._sums import Sum
 from kofn.targets._target import Statement, Target
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "OneOf",
     "Spread",
     "Statement",
+    "Sum",
     "Target",
     "class_counts_of_proportions",
     "counts_of_proportions",

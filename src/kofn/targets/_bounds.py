@@ -28,7 +28,7 @@ class Exactly(Target):
     def loss(self, dist: CountDistribution) -> Tensor:
         return -dist.log_prob(self.counts)
 
-    def total(self, dist: CountDistribution, weight: float) -> Tensor:
+    def weighted_loss(self, dist: CountDistribution, weight: float) -> Tensor:
         return dist.log_prob(self.counts, weight=-weight)
 
     def require_possible(self, dist: CountDistribution, counted: Tensor | None) -> None:

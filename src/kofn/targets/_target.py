@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from torch import Tensor
 
 from kofn import _require
 from kofn.classes import ClassCountDistribution
-from kofn.counts import CountDistribution
+from kofn.counts import CountDistribution, SumDistribution
 
-Dist = TypeVar("Dist", CountDistribution, ClassCountDistribution)
+Dist = TypeVar("Dist", CountDistribution, ClassCountDistribution, SumDistribution)
 
 
 class Statement(Generic[Dist]):
     """What `count_loss` takes: a statement, and the distribution that it is a statement about."""
 
-    #: Made of the logits by `count_loss`, and given to `loss`.
-    distribution: ClassVar[type[CountDistribution] | type[ClassCountDistribution]]
+    #: Makes of the logits, the mask and so on, as `count_loss` has them, the distribution that `loss` is given.
+    distribution: ClassVar[Callable[..., Any]]
 
     def loss(self, dist: Dist) -> Tensor:
         """Negative log-likelihood of the statement, -log P(statement): one number for each bag.
@@ -44,7 +44,7 @@ class Statement(Generic[Dist]):
             ValueError: a label that is impossible for any logits.
         """
 
-    def total(self, dist: Dist, weight: float) -> Tensor:
+    def weighted_loss(self, dist: Dist, weight: float) -> Tensor:
         """weight times the sum of the losses of all bags, a scalar; for a target that has a shorter way to it."""
         return self.loss(dist).sum() * weight
 
