@@ -208,7 +208,7 @@ def test_the_mean() -> None:
     dist = ClassCountDistribution(flat, offsets=offsets)
     torch.testing.assert_close(dist.mean, truth)
     assert dist.whole_numbers(counts[0]).shape == (len(SIZES), C)
-    assert repr(dist) == "ClassCountDistribution(ragged, shape=(6,), classes=4, dtype=torch.float64)"
+    assert repr(dist) == "ClassCountDistribution(ragged, 4 classes, shape=(6,), dtype=torch.float64)"
     dense, mask = padded(each, torch.nan)
     torch.testing.assert_close(ClassCountDistribution(dense, mask=mask).mean, truth)
 

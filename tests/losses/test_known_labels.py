@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -97,3 +98,38 @@ def test_the_module() -> None:
         loss(x, kofn.Exactly(2), copies=[1, 1, 2, 2]),
         kofn.count_loss(x, kofn.Exactly(2), copies=[1, 1, 2, 2], reduction="none"),
     )
+
+
+@pytest.mark.parametrize("known", [[-1] * 5, [2, -1, -1, 0, -1], [2, 1, -1, 0, -1], [0, 1, 2, 0, 2]])
+@pytest.mark.parametrize("target", [kofn.ClassCounts, kofn.MarginalClassCounts])
+def test_classes_of_single_instances(target: type[kofn.targets.ClassTarget], known: list[int]) -> None:
+    x = torch.randn(5, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64).requires_grad_()
+    counts, told, p = torch.tensor([2, 1, 2]), torch.tensor(known), x.softmax(-1)
+    joint = torch.zeros((), dtype=torch.float64)
+    each = torch.zeros(3, dtype=torch.float64)
+    for labels in itertools.product(range(3), repeat=5):
+        if all(k in (-1, y) for k, y in zip(known, labels, strict=True)):
+            weight = p[torch.arange(5), list(labels)].prod()
+            hits = torch.bincount(torch.tensor(labels), minlength=3) == counts
+            joint, each = joint + weight * hits.all(), each + weight * hits
+    log_known = p.log()[torch.arange(5), told.clamp(min=0)][told >= 0].sum()
+    expected = -joint.log() if target is kofn.ClassCounts else -((each / log_known.exp()).log().sum() + log_known)
+    statement: Any = target(counts)  # type: ignore[call-arg]
+    loss = kofn.count_loss(x, statement, known=told)
+    torch.testing.assert_close(loss, expected)
+    gradients = [torch.autograd.grad(value, x, retain_graph=True)[0] for value in (loss, expected)]
+    torch.testing.assert_close(*gradients)
+    # What stands under a mask is of no class, and says nothing.
+    wide = torch.cat([x, torch.full((1, 3), torch.nan, dtype=torch.float64)])
+    mask, wider = torch.arange(6) < 5, torch.cat([told, torch.ones(1, dtype=torch.int64)])
+    masked = kofn.count_loss(wide, statement, known=wider, mask=mask)
+    torch.testing.assert_close(masked, expected)
+    torch.testing.assert_close(torch.autograd.grad(masked, x)[0], gradients[1])
+
+
+def test_classes_that_contradict_their_counts() -> None:
+    statement = kofn.ClassCounts(torch.tensor([1, 2, 0]))
+    with pytest.raises(ValueError, match="`known` must agree with the target; of bag 0 known labels leave no others"):
+        kofn.count_loss(torch.zeros(3, 3), statement, known=[0, 0, -1])
+    with pytest.raises(ValueError, match="`known` must be labels from 0 to 2, or -1 where one is not known; got 3"):
+        kofn.count_loss(torch.zeros(3, 3), statement, known=[3, 0, -1])

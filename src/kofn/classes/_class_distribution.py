@@ -9,13 +9,14 @@ from torch import Tensor
 
 from kofn.classes import _class_effect, _joint
 from kofn.classes._joint import Method
-from kofn.classes._one_vs_rest import one_certain_class, one_vs_rest, require_class_logits, require_flat
+from kofn.classes._one_vs_rest import one_vs_rest, require_class_logits, require_flat
 from kofn.counts import CountDistribution
+from kofn.counts._bag_distribution import BagDistribution, given_classes, one_certain_class
 from kofn.counts._distribution import require_bag_effect
 from kofn.counts._layout import lay_out
 
 
-class ClassCountDistribution:
+class ClassCountDistribution(BagDistribution):
     """The joint distribution of the number of instances of each class in each bag, differentiable, at any size.
 
         K_c = #{i : y_i = c},  y_i ~ Categorical(softmax(x_i + u)) independent given u,
@@ -72,26 +73,42 @@ class ClassCountDistribution:
             require_flat(logits)
         self.instance_layout = lay_out(logits.shape[:-1], logits.device, mask=mask, offsets=offsets, copies=copies)
         self.classes = logits.shape[-1]
+        self._labels = f", {self.classes} classes"
         self.bag_effect = None if bag_effect is None else require_bag_effect(bag_effect, self.instance_layout)
         # An instance that is not there has no possible class. Layouts know of instances in the last dimension.
-        self._x = self.instance_layout.present(logits.movedim(-1, 0), -torch.inf).movedim(0, -1)
+        self._x: Tensor = self.instance_layout.present(logits.movedim(-1, 0), -torch.inf).movedim(0, -1)
 
-    def __repr__(self) -> str:
-        kind = "ragged" if self.instance_layout.offsets is not None else "dense"
-        return (
-            f"ClassCountDistribution({kind}, shape={tuple(self.shape)}, classes={self.classes}, "
-            f"dtype={self.logits.dtype})"
-        )
+    def with_logits(self, logits: Tensor) -> ClassCountDistribution:
+        dist = super().with_logits(logits)
+        dist._x = self.instance_layout.present(logits.movedim(-1, 0), -torch.inf).movedim(0, -1)
+        return dist
 
-    @property
-    def shape(self) -> torch.Size:
-        """Of a tensor with one number for each bag."""
-        return self.instance_layout.shape
+    def condition(self, known: object) -> tuple[ClassCountDistribution, Tensor]:
+        """The distribution given the classes of some instances, and the log-probability of these in each bag.
 
-    @property
-    def sizes(self) -> Tensor:
-        """Number of instances in each bag, copies included: int64, of `shape`."""
-        return self.instance_layout.sizes
+        Args:
+            known: integers, one for each instance: its class, and -1 where it is not known. A class is that of all
+                copies of its instance.
+
+        Returns:
+            The distribution with known classes certain, and log-probabilities of `shape` in the dtype of the logits.
+
+        Raises:
+            TypeError, ValueError: as for `CountDistribution.condition`.
+
+        Examples:
+            >>> import torch, kofn
+            >>> dist, log_known = kofn.classes.ClassCountDistribution(torch.zeros(2, 3)).condition([2, -1])
+            >>> dist.log_prob(torch.tensor([0, 1, 1])).exp(), log_known.exp()
+            (tensor(0.3333), tensor(0.3333))
+        """
+        if self.bag_effect is not None:
+            raise ValueError(
+                "`bag_effect` must be None beside known labels, because they say something about the shift of their "
+                "bag, too. Leave out one of them."
+            )
+        logits, log_known = given_classes(self.logits, self.instance_layout, known)
+        return self.with_logits(logits), log_known
 
     @property
     def mean(self) -> Tensor:

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from kofn import _require
 from kofn.classes import _local_limit, _recursion
-from kofn.classes._one_vs_rest import one_certain_class
 from kofn.classes._recursion import joint_states
 from kofn.classes._rows import Rows, cut, in_batches, join
 from kofn.counts import Layout, _native, backend
+from kofn.counts._bag_distribution import one_certain_class
 from kofn.counts._closed import Solve, with_gradient
 from kofn.counts._host import transformed
 from kofn.counts._large_logits import any_large

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from kofn import _require
+from kofn.counts._bag_distribution import one_certain_class
 
 
 def one_vs_rest(logits: Tensor) -> Tensor:
@@ -49,14 +50,6 @@ def one_vs_rest(logits: Tensor) -> Tensor:
     alone = (others == -torch.inf).all(-1, keepdim=True)  # filled before and after: no infinite derivative
     runners_up = others.masked_fill(alone, 0.0).logsumexp(-1, keepdim=True).masked_fill(alone, -torch.inf)
     return (x - torch.where(likeliest, runners_up, rest)).to(logits.dtype).transpose(-1, -2)
-
-
-def one_certain_class(x: Tensor) -> Tensor:
-    """Logits (..., C) in which a class of logit +inf is the only one possible; NaN where there are two of them."""
-    certain = x == torch.inf
-    several = certain.sum(-1, keepdim=True) > 1
-    known = torch.where(certain, 0.0, -torch.inf).to(x.dtype).masked_fill(several, torch.nan)
-    return torch.where(certain.any(-1, keepdim=True), known, x)
 
 
 def require_class_logits(value: object) -> Tensor:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from kofn.classes._one_vs_rest import one_certain_class
 from kofn.counts import Layout
+from kofn.counts._bag_distribution import one_certain_class
 from kofn.counts._host import transformed
 
 NEVER = -1e300  # the logarithm of an impossible event: unlike -inf it has derivatives, and sums of it stay finite

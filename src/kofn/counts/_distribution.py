@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 
 import torch
 from torch import Tensor
@@ -11,6 +10,7 @@ from torch.nn.functional import logsigmoid
 
 from kofn import _require
 from kofn.counts import _event, _host, _quantiles, _random_effect
+from kofn.counts._bag_distribution import BagDistribution, require_known
 from kofn.counts._layout import LARGEST, Layout, lay_out
 from kofn.counts._probability import log_any, log_none
 
@@ -18,7 +18,7 @@ Counts = Tensor | Sequence[int] | int
 """One number for each bag as a tensor, an array or a list; or one int for all bags."""
 
 
-class CountDistribution:
+class CountDistribution(BagDistribution):
     """The distribution of the number of positives in each bag, exact and differentiable.
 
         S = y_1 + ... + y_n,  y_i ~ Bernoulli(sigmoid(x_i + u)) independent given u,  u ~ N(0, bag_effect^2).
@@ -90,37 +90,9 @@ class CountDistribution:
             self.bag_effect = require_bag_effect(bag_effect, self.instance_layout)
 
     def with_logits(self, logits: Tensor) -> CountDistribution:
-        """The distribution of the same bags with other logits, of the same shape.
-
-        Examples:
-            >>> import torch, kofn
-            >>> dist = kofn.CountDistribution(torch.zeros(4), copies=[1, 1, 1, 7])
-            >>> dist.with_logits(dist.logits + 1).mean
-            tensor(7.3106)
-        """
-        dist = copy(self)
-        dist.logits, dist._x = logits, self.instance_layout.present(logits, -torch.inf)
+        dist = super().with_logits(logits)
+        dist._x = self.instance_layout.present(logits, -torch.inf)
         return dist
-
-    def __repr__(self) -> str:
-        kind = "ragged" if self.instance_layout.offsets is not None else "dense"
-        return f"CountDistribution({kind}, shape={tuple(self.shape)}, dtype={self.logits.dtype})"
-
-    def double(self) -> CountDistribution:
-        """The same distribution with results in float64."""
-        if self.logits.dtype == torch.float64:
-            return self
-        return self.with_logits(self.logits.double())
-
-    @property
-    def shape(self) -> torch.Size:
-        """Of a tensor with one number for each bag."""
-        return self.instance_layout.shape
-
-    @property
-    def sizes(self) -> Tensor:
-        """Number of instances in each bag, int64, of `shape`."""
-        return self.instance_layout.sizes
 
     @property
     def count_layout(self) -> Layout:
@@ -373,7 +345,7 @@ class CountDistribution:
                 "bag, too. Leave out one of them."
             )
         labels = require_known("known", known, self.logits, 1)
-        x = self.logits.double()
+        x = self.instance_layout.present(self.logits, 0.0).double()
         signed = torch.where(labels == 1, x, -x).masked_fill(labels < 0, torch.inf)
         log_known = self.instance_layout.sum(logsigmoid(signed)).to(self.logits.dtype)
         certain = self.logits.masked_fill(labels == 1, torch.inf).masked_fill(labels == 0, -torch.inf)
@@ -432,24 +404,6 @@ def require_logits(value: object) -> Tensor:
     if not logits.dim():
         raise ValueError("`logits` must have at least one dimension, the instances; got a scalar. Use logits[None].")
     return logits
-
-
-def require_known(name: str, value: object, logits: Tensor, last: int) -> Tensor:
-    """Require labels of single instances, from -1 for an unknown one to `last`: int64 of the logits' shape."""
-    labels = _require.numbers(name, value).to(logits.device)
-    if labels.is_floating_point() or labels.is_complex():
-        raise TypeError(f"`{name}` must be integers, -1 for a label that is not known; got {labels.dtype}.")
-    try:
-        labels = labels.long().expand(logits.shape)
-    except RuntimeError:
-        raise ValueError(
-            f"`{name}` must have a label for each instance, shape {tuple(logits.shape)}, -1 where it is not known; got "
-            f"{tuple(labels.shape)}."
-        ) from None
-    if not _require.holds((labels >= -1) & (labels <= last)):
-        worst = int(labels.max()) if int(labels.max()) > last else int(labels.min())
-        raise ValueError(f"`{name}` must be labels from 0 to {last}, or -1 where one is not known; got {worst}.")
-    return labels
 
 
 def require_bag_effect(value: object, layout: Layout) -> Tensor | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Any
 
 import torch
@@ -11,11 +10,12 @@ from torch import Tensor
 
 from kofn import _require
 from kofn.counts import _sum_event
-from kofn.counts._distribution import Counts, require_known, require_logits
+from kofn.counts._bag_distribution import BagDistribution, given_classes, one_certain_class
+from kofn.counts._distribution import Counts, require_logits
 from kofn.counts._layout import lay_out
 
 
-class SumDistribution:
+class SumDistribution(BagDistribution):
     """The distribution of the sum of the values of the instances of each bag, exact and differentiable.
 
         T = v_1(y_1) + ... + v_n(y_n),  y_i ~ Categorical(softmax(x_i)) independent,  v_i integers;
@@ -61,6 +61,7 @@ class SumDistribution:
     ) -> None:
         self.logits = require_logits(logits)
         self.categories = categories
+        self._labels = ", categories" if categories else ", two classes"
         if categories and (logits.dim() < 2 or not logits.shape[-1]):
             raise ValueError(
                 f"`logits` of categories must have shape (..., instances, categories), with at least one category; got "
@@ -98,34 +99,6 @@ class SumDistribution:
         """
         categories = _has_categories(require_logits(logits), values, total, ragged=offsets is not None)
         return cls(logits, values, categories=categories, mask=mask, offsets=offsets, copies=copies)
-
-    def with_logits(self, logits: Tensor) -> SumDistribution:
-        """The distribution of the same bags and values with other logits, of the same shape.
-
-        Examples:
-            >>> import torch, kofn
-            >>> dist = kofn.counts.SumDistribution(torch.zeros(2), [1, 5], categories=False)
-            >>> dist.with_logits(torch.tensor([0.0, torch.inf])).mean
-            tensor(5.5000)
-        """
-        dist = copy(self)
-        dist.logits = logits
-        return dist
-
-    def __repr__(self) -> str:
-        kind = "ragged" if self.instance_layout.offsets is not None else "dense"
-        what = "categories" if self.categories else "two classes"
-        return f"SumDistribution({kind}, {what}, shape={tuple(self.shape)}, dtype={self.logits.dtype})"
-
-    @property
-    def shape(self) -> torch.Size:
-        """Of a tensor with one number for each bag."""
-        return self.instance_layout.shape
-
-    @property
-    def sizes(self) -> Tensor:
-        """Number of instances in each bag, int64, of `shape`."""
-        return self.instance_layout.sizes
 
     @property
     def mean(self) -> Tensor:
@@ -190,17 +163,10 @@ class SumDistribution:
             >>> dist.log_prob(3).exp(), log_known.exp()  # of the other two, neither
             (tensor(0.2500), tensor(0.5000))
         """
-        x = self._x
-        labels = require_known("known", known, x[..., 0], x.shape[-1] - 1)
-        chosen = labels.clamp(min=0).unsqueeze(-1)
-        log_p = _sum_event.certain(x).log_softmax(-1).gather(-1, chosen).squeeze(-1)
-        log_known = self.instance_layout.sum(log_p.masked_fill(labels < 0, 0.0)).to(self.logits.dtype)
-        if self.categories:
-            other = torch.ones_like(x, dtype=torch.bool).scatter(-1, chosen, False) & (labels >= 0).unsqueeze(-1)
-            sure = self.logits.masked_fill(other, -torch.inf).masked_fill(~other & (labels >= 0).unsqueeze(-1), 0.0)
-        else:
-            sure = self.logits.masked_fill(labels == 1, torch.inf).masked_fill(labels == 0, -torch.inf)
-        return self.with_logits(sure), log_known
+        x, log_known = given_classes(self._x, self.instance_layout, known)
+        # Of two classes the log-odds, +-inf where one of them is known.
+        logits = x if self.categories else x[..., 1] - x[..., 0]
+        return self.with_logits(logits.to(self.logits.dtype)), log_known.to(self.logits.dtype)
 
     @property
     def _x(self) -> Tensor:
@@ -210,7 +176,7 @@ class SumDistribution:
 
     def _moments(self) -> tuple[Tensor, Tensor]:
         """Mean and variance of each instance's value."""
-        p, values = _sum_event.certain(self._x).softmax(-1), self._values.double()
+        p, values = one_certain_class(self._x).softmax(-1), self._values.double()
         mean = (p * values).sum(-1, keepdim=True)
         return mean.squeeze(-1), (p * (values - mean).square()).sum(-1)
 

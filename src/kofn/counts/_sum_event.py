@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from kofn.counts._bag_distribution import one_certain_class
 from kofn.counts._event import BagFunction
 from kofn.counts._layout import LARGEST, Layout
 from kofn.counts._sum_probability import Sums
@@ -97,7 +98,7 @@ def posteriors(x: Tensor, values: Tensor, totals: Tensor, layout: Layout) -> Ten
     """P(y_i = c | T = total) of one copy of each instance, (*entries, C); 0 where there is no instance."""
     times = _times(layout).unsqueeze(-1)
     change: Tensor = TotalGradient.apply(x, totals, _Ask(layout, Values.of(values))) / times.clamp(min=1.0)
-    prior = certain(torch.where(times > 0, x, 0.0)).softmax(-1)
+    prior = one_certain_class(torch.where(times > 0, x, 0.0)).softmax(-1)
     return torch.where(times > 0, (prior + change).clamp(0.0, 1.0), 0.0)  # rounding only
 
 
@@ -157,21 +158,13 @@ def _times(layout: Layout) -> Tensor:
     return torch.ones(layout.entries, dtype=torch.float64, device=layout.device)
 
 
-def certain(x: Tensor) -> Tensor:
-    """Logits in which a category of logit +inf is the only one possible; NaN where there are two of them."""
-    certain = x == torch.inf
-    known = torch.where(certain, 0.0, -torch.inf).to(x.dtype)
-    known = known.masked_fill(certain.sum(-1, keepdim=True) > 1, torch.nan)
-    return torch.where(certain.any(-1, keepdim=True), known, x)
-
-
 def _answer(x: Tensor, totals: Tensor, ask: _Ask, *, posterior: bool) -> tuple[Tensor, Tensor]:
     """log P(T = total) of each bag, and if wanted the posteriors less the priors, by rectangles of similar bags."""
     layout, values = ask.layout, ask.values
     m, categories = layout.entries.numel(), x.shape[-1]
     # One row more, which is no instance, for what fills up the rectangles. From here on categories come first: of few
     # categories and many instances that is several times as fast.
-    logits = pad(certain(x.reshape(m, categories)).T, (0, 1))
+    logits = pad(one_certain_class(x.reshape(m, categories)).T, (0, 1))
     times = pad(_times(layout).flatten(), (0, 1))
     shared = values.place.dim() == 1
     place = values.place[:, None, None] if shared else pad(values.place.reshape(m, categories).T, (0, 1))
