@@ -220,7 +220,9 @@ def test_gradients_are_the_derivatives_of_the_value(scale: float) -> None:
 
     assert torch.autograd.gradcheck(f, x)
     assert torch.autograd.gradgradcheck(f, x)
-    torch.testing.assert_close(torch.func.grad(f)(x), torch.autograd.grad(f(x), x)[0])
+    slope = torch.autograd.grad(f(x), x)[0]
+    several = torch.stack([x, x.flip(0)]).detach()
+    torch.testing.assert_close(torch.func.vmap(torch.func.grad(f))(several), torch.stack([slope, slope.flip(0)]))
 
 
 def test_certain_impossible_and_broken() -> None:

@@ -30,7 +30,7 @@ def log_class_count_prob(
     local limit: the Gaussian approximation under the tilt that makes the counts the mean, with its first Edgeworth term
     and the exact distribution of each class by itself to correct it. With five or more of each class its error falls
     like 1 / n^2: 1e-3 for bags of 50, 1e-5 for bags of 500. With counts of 0 to 4 it is about 1e-3, with confident
-    predictions up to 0.1. It is linear in the bag's size.
+    predictions some hundredths, rarely more than 0.1. It is linear in the bag's size.
 
     Args:
         logits: (..., n, C) unnormalised log-probabilities of the classes, float16, bfloat16, float32 or float64;

@@ -152,6 +152,6 @@ def _log_marginals(rows: Rows, tilt: Tensor) -> Tensor:
     """log P(K_c = k_c) under the tilt, (b, C)."""
     z = rows.log_p + tilt.unsqueeze(1)
     log_odds = one_vs_rest(z.masked_fill(rows.log_p < NEVER / 2, -torch.inf))
-    alone = bool((rows.weight == 1).all())
-    copies = None if alone else rows.weight.long().unsqueeze(1)
+    log_odds = log_odds.masked_fill((rows.weight == 0).unsqueeze(1), -torch.inf)
+    copies = rows.weight.long().unsqueeze(1) if rows.copied else None
     return CountDistribution(log_odds, copies=copies).log_prob(rows.counts.long())

@@ -54,11 +54,8 @@ def log_prob(rows: Rows) -> Tensor:
     order = rows.counts.argsort(dim=-1, descending=True, stable=True)
     kinds = max(1, int((rows.counts > 0).sum(-1).max())) if len(rows.counts) else 1
     order = order[:, :kinds]
-    rows = Rows(
-        rows.log_p.gather(2, order.unsqueeze(1).expand(*rows.log_p.shape[:2], kinds)),
-        rows.weight,
-        rows.counts.gather(1, order),
-    )
+    log_p = rows.log_p.gather(2, order.unsqueeze(1).expand(*rows.log_p.shape[:2], kinds))
+    rows = rows._replace(log_p=log_p, counts=rows.counts.gather(1, order))
     tilt = solve_tilt(rows)
     z = rows.log_p + tilt.unsqueeze(1)
     there = rows.weight > 0

@@ -21,10 +21,11 @@ class Rows(NamedTuple):
     log_p: Tensor  # (b, n, C) float64 log-probabilities, NEVER for an impossible class; 0 where the weight is 0
     weight: Tensor  # (b, n) float64: how many instances a row stands for, 0 where there is none
     counts: Tensor  # (b, C) float64, which sum to the weights
+    copied: bool = False  # whether weights may be other than 0 and 1
 
     def select(self, bags: Tensor) -> Rows:
         """Those of some bags."""
-        return Rows(*(part[bags] for part in self))
+        return Rows(self.log_p[bags], self.weight[bags], self.counts[bags], self.copied)
 
 
 class Answer(NamedTuple):
@@ -51,10 +52,11 @@ def cut(x: Tensor, layout: Layout, counts: Tensor, *, absent_classes: bool) -> l
         copies: Sequence[Tensor] = [torch.ones_like(piece[..., 0]) for piece in logits]
     else:
         copies = rectangles.cut_entries(layout.copies.double(), 0.0)
-    return [_rows(*parts, absent_classes) for parts in zip(logits, copies, rectangles.cut(counts), strict=True)]
+    parts = zip(logits, copies, rectangles.cut(counts), strict=True)
+    return [_rows(*part, absent_classes, layout.copies is not None) for part in parts]
 
 
-def _rows(x: Tensor, copies: Tensor, counts: Tensor, absent_classes: bool) -> tuple[Rows, Answer]:
+def _rows(x: Tensor, copies: Tensor, counts: Tensor, absent_classes: bool, copied: bool) -> tuple[Rows, Answer]:
     absent = (x == -torch.inf).all(-1)
     weight = copies.masked_fill(absent, 0.0)
     x = one_certain_class(x)
@@ -70,7 +72,7 @@ def _rows(x: Tensor, copies: Tensor, counts: Tensor, absent_classes: bool) -> tu
     never = torch.zeros_like(x, dtype=torch.bool) if absent_classes else (k == 0).unsqueeze(1)
     log_p = x.log_softmax(-1)
     log_p = log_p.masked_fill((log_p == -torch.inf) | never, NEVER).masked_fill(absent.unsqueeze(-1), 0.0)
-    return Rows(log_p, weight, k), Answer(possible, broken)
+    return Rows(log_p, weight, k, copied), Answer(possible, broken)
 
 
 def join(layout: Layout, values: Sequence[Tensor]) -> Tensor:

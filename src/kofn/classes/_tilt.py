@@ -41,13 +41,16 @@ class Tilted(NamedTuple):
 def tilted(rows: Rows, tilt: Tensor) -> Tilted:
     """The distribution under tilts (b, C)."""
     z = rows.log_p + tilt.unsqueeze(1)
-    p = z.softmax(-1)
+    top = z.detach().amax(-1, keepdim=True)
+    parts = (z - top).exp()  # one exponential, for both softmax and logsumexp
+    total = parts.sum(-1, keepdim=True)
+    p = parts / total
     weighted = p * rows.weight.unsqueeze(-1)
     shared = weighted.mT @ p
     shared = shared - torch.diag_embed(shared.diagonal(dim1=1, dim2=2))
     # The variance of a class is what it shares with the others: no cancellation where p is nearly one.
     covariance = torch.diag_embed(shared.sum(-1)) - shared
-    f = (z.logsumexp(-1) * rows.weight).sum(-1) - (tilt * rows.counts).sum(-1)
+    f = ((total.log() + top).squeeze(-1) * rows.weight).sum(-1) - (tilt * rows.counts).sum(-1)
     return Tilted(f, p, weighted.sum(1), shared, covariance)
 
 
@@ -65,7 +68,7 @@ def solve_tilt(rows: Rows, precision: Tensor | None = None) -> Tensor:
     Where no tilt has E~ K = k because the counts are impossible, the tilt is far out, and E~ K as near as it comes.
     """
     with torch.no_grad():
-        return _solve_tilt(Rows(*(part.detach() for part in rows)), precision)
+        return _solve_tilt(rows._replace(log_p=rows.log_p.detach()), precision)
 
 
 def _solve_tilt(rows: Rows, precision: Tensor | None) -> Tensor:
