@@ -24,6 +24,7 @@ _FITS = ("src/kofn/estimators", "src/kofn/learners")
 SPEAKS_OF: dict[str, tuple[str, ...]] = {
     "bag_effect": (*_COUNTS, *_FITS),
     "class_counts": ("native", "src/kofn/classes"),
+    "class_limit": ("native", "src/kofn/classes"),
     "cluster": _FITS,
     "cold": _COUNTS,
     "forge": _FITS,

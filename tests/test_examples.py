@@ -78,8 +78,9 @@ def test_a_census_closes_the_gap_and_a_wrong_one_does_not() -> None:
 
 
 def test_exact_counts_of_digits_teach_more_than_their_means() -> None:
-    found = {loss: several_classes.measure(128, loss, 0) for loss in ("marginal", "proportion")}
+    found = {loss: several_classes.measure(128, loss, 0) for loss in ("joint", "marginal", "proportion")}
     assert found["marginal"] > found["proportion"] + 0.03
+    assert found["joint"] > found["proportion"] + 0.03
     assert several_classes.measure(8, "joint", 0) > several_classes.measure(1, "joint", 0) - 0.03
 
 

@@ -84,8 +84,9 @@ def summary(tally: Tally, seed: int, seconds: float, jobs: int) -> str:
         f"{facts['impossible counts']:,} of the counts are impossible, log-probabilities go down to "
         f"{tally.deepest:,.0f}. Random seed {seed}, {seconds:,.0f} seconds in {jobs} processes. Errors of logarithms "
         "are relative to max(1, |log p|), others absolute. In a shorter dtype a number is wrong if it is off by more "
-        "than the bound and one unit in the last place together. Special bags have copies, known labels, logits up to "
-        "1e300, or bag effects from 1e-6 to 1e6; joint class counts with a log-probability below -1e7 are refused."
+        "than the bound and one unit in the last place together. Special bags have copies, known labels, values to add "
+        "up, logits up to 1e300, or bag effects from 1e-6 to 1e6; joint class counts with a log-probability below -1e7 "
+        "are refused."
     )
 
 

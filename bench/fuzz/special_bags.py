@@ -37,6 +37,8 @@ BOUNDS = {  # of logarithms relative to max(1, |log p|), of posteriors absolute
     "copies, log_law": 1e-11,
     "copies, posteriors": 2e-11,
     "known labels, log_prob": 1e-11,
+    "sums, log_prob": 1e-11,
+    "sums, posteriors": 1e-10,
 }
 LEAST = -1e7  # log-probability of class counts, below which an answer is refused
 Answer = tuple[str, Array, Callable[[], Tensor]]  # the quantity, the truth, and how kofn is asked
@@ -99,6 +101,65 @@ def known_case(rng: np.random.Generator) -> Case:
     logits, target = torch.from_numpy(x).to(getattr(torch, dtype)), kofn.Exactly(int(labels.sum()))
     ask = lambda: -kofn.count_loss(logits, target, known=torch.from_numpy(known))  # noqa: E731
     return n, dtype, [("known labels, log_prob", value.astype(np.float64), ask)]
+
+
+def sums_case(rng: np.random.Generator) -> Case:
+    """A sum of values of categories, or of weights of positives, of rows with copies, beside a table of sums."""
+    n, dtype, two = int(rng.integers(1, 8)), some_dtype(rng), bool(rng.random() < 0.4)
+    classes = 2 if two else int(rng.integers(1, 6))
+    x = awkward_logits(rng, (n,), dtype) if two else adversarial_logits(rng, n * classes).reshape(n, classes)
+    x = torch.from_numpy(x).to(getattr(torch, dtype)).double().numpy()
+    least, most, step = ((0, 9, 1), (-6, 6, 1), (-3, 12, 3), (1, 60, 1))[rng.integers(4)]
+    shape = (n,) if two else ((classes,), (n, classes))[rng.integers(2)]
+    values = rng.integers(least, most, shape, endpoint=True) * step
+    copies = np.ones(n, int) if rng.random() < 0.5 else rng.integers(0, 5, n)
+    if not two:
+        log_p = x.astype(np.longdouble) - np.logaddexp.reduce(x.astype(np.longdouble), axis=1, keepdims=True)
+    else:
+        log_p = np.stack([-np.logaddexp(0, side * x.astype(np.longdouble)) for side in (1, -1)], 1)
+    worth = np.stack([np.zeros_like(values), values], 1) if two else np.broadcast_to(values, (n, classes))
+    people, of_each = log_p.repeat(copies, 0), worth.repeat(copies, 0)
+    drawn = [
+        row[int(np.exp(p).cumsum().searchsorted(rng.random() * 0.999))] for row, p in zip(of_each, people, strict=True)
+    ]
+    total = int(sum(drawn)) + int(rng.choice([0, 0, 0, 1, -2, 7, 400]))
+    value = log_total(people, of_each, total)
+    posteriors = np.exp(log_p if value == -np.inf else np.full((n, classes), -np.inf))
+    first, there = np.cumsum(copies) - copies, copies > 0
+    posteriors[~there] = 0.0
+    for i in np.flatnonzero(there) if value > -np.inf else []:
+        rest = np.arange(len(people)) != first[i]
+        each = [log_total(people[rest], of_each[rest], total - int(worth[i, c])) for c in range(classes)]
+        posteriors[i] = np.exp(log_p[i] + np.array(each) - value)
+    logits = torch.from_numpy(x).to(getattr(torch, dtype))
+    dist = kofn.counts.SumDistribution(
+        logits, torch.from_numpy(values), categories=not two, copies=torch.from_numpy(copies)
+    )
+    return (
+        n,
+        dtype,
+        [
+            ("sums, log_prob", np.array([value], dtype=np.float64), lambda: dist.log_prob(total)),
+            ("sums, posteriors", posteriors[:, 1] if two else posteriors, lambda: dist.posteriors(total)),
+        ],
+    )
+
+
+def log_total(log_p: Array, values: Array, total: int) -> Any:
+    """log P(T = total) of instances with log-probabilities (n, C) of values (n, C): a table of all sums, in 80 bits."""
+    low, high = int(values.min(1, initial=1 << 30).sum()), int(values.max(1, initial=-(1 << 30)).sum())
+    if not len(log_p):
+        return np.longdouble(0 if total == 0 else -np.inf)
+    if not low <= total <= high:
+        return np.longdouble(-np.inf)
+    table = np.full(high - low + 1, -np.inf, dtype=np.longdouble)
+    table[0] = 0
+    for each, worth in zip(log_p, values - values.min(1, keepdims=True), strict=True):
+        longer = np.full_like(table, -np.inf)
+        for p, v in zip(each, worth.tolist(), strict=True):
+            longer[v:] = np.logaddexp(longer[v:], table[: len(table) - v] + p)
+        table = longer
+    return table[total - low]
 
 
 def some_dtype(rng: np.random.Generator) -> str:
@@ -223,6 +284,7 @@ KINDS: dict[Callable[[np.random.Generator], Case], int] = {  # and how many ther
     effect_case: 4,
     copies_case: 60,
     known_case: 40,
+    sums_case: 40,
 }
 
 

@@ -1,4 +1,4 @@
-"""Laws of class counts for any logits: the engines agree with logarithms that never underflow, and nothing is NaN."""
+"""Laws of class counts for any logits: the C++ core agrees with the recursion in torch, and nothing is NaN."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kofn
-from kofn.classes import _recursion
-from kofn.classes._sorted_bags import SortedBags
 
 values = st.one_of(st.floats(-5, 5), st.floats(-2000, 2000), st.sampled_from([0.0, 700.0, -745.0, 1e5, -1e5, -np.inf]))
 
@@ -26,13 +24,13 @@ def bags(draw: st.DrawFn) -> tuple[torch.Tensor, torch.Tensor]:
 
 @given(bags())
 @settings(max_examples=80, deadline=None)
-def test_engines_agree_with_logarithms(bag: tuple[torch.Tensor, torch.Tensor]) -> None:
+def test_engines_agree(bag: tuple[torch.Tensor, torch.Tensor]) -> None:
     logits, counts = bag
     x = logits.clone().requires_grad_()
     value = kofn.log_class_count_prob(x, counts)
     (slope,) = torch.autograd.grad(value, x)
-    sorted_bags = SortedBags.of(logits.unsqueeze(0), counts.unsqueeze(0))
-    truth = sorted_bags.value(_recursion.log_prob(sorted_bags.log_p, sorted_bags.counts))[0]
+    with kofn.counts.use("torch"):
+        truth = kofn.log_class_count_prob(logits, counts)
     assert slope.isfinite().all()
     if truth == -torch.inf:
         assert value == -torch.inf
@@ -42,4 +40,4 @@ def test_engines_agree_with_logarithms(bag: tuple[torch.Tensor, torch.Tensor]) -
     posteriors = kofn.class_count_posteriors(logits, counts)
     torch.testing.assert_close(posteriors.sum(0), counts.double(), rtol=0, atol=1e-8)
     torch.testing.assert_close(posteriors.sum(1), torch.ones(len(x), dtype=torch.float64), rtol=0, atol=1e-8)
-    torch.testing.assert_close(slope, posteriors - logits.softmax(-1), rtol=0, atol=1e-12)
+    torch.testing.assert_close(slope, posteriors - logits.softmax(-1), rtol=0, atol=1e-10)

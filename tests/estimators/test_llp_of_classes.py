@@ -116,14 +116,23 @@ def test_columns_name_the_classes(fitted: kofn.LLPClassifier, tmp_path: Path) ->
         model().fit(TASK.X, y.set_axis(["a", "a", "b"], axis=1), groups=TASK.groups)
 
 
-def test_joint_where_it_is_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_joint_where_all_counts_are_known() -> None:
     assert _class_table.class_objective("count", torch.tensor([[4, 1, 1, 2]]))[0] == "joint"
-    assert _class_table.class_objective("count", torch.full((1, 10), 100))[0] == "marginal"
+    assert _class_table.class_objective("count", torch.full((1, 10), 100))[0] == "joint"
     assert _class_table.class_objective("count", torch.tensor([[4, -1, -1, 2]]))[0] == "marginal"
-    cells = float(kofn.classes.joint_cells(torch.tensor([[4, 1, 1, 2], [8, 0, 0, 0]])).sum())
-    for budget, loss in ((cells, "joint"), (cells - 1, "marginal")):
-        monkeypatch.setattr(_class_table, "JOINT_CELLS", budget)
-        assert _class_table.class_objective("count", torch.tensor([[4, 1, 1, 2], [8, 0, 0, 0]]))[0] == loss
+
+
+def test_large_bags_of_ten_classes_learn_from_joint_counts() -> None:
+    rng = np.random.default_rng(0)
+    centres, truth = rng.normal(size=(10, 6)) * 2, rng.integers(0, 10, 6400)
+    X, groups = centres[truth] + rng.normal(size=(6400, 6)), np.repeat(np.arange(100), 64)
+    counts = np.eye(10)[truth].reshape(100, 64, 10).sum(1).repeat(64, axis=0)
+    made = kofn.LLPClassifier(kofn.Linear(l2=1e-3), label="count").fit(X, counts, groups=groups)
+    assert made.loss_ == "joint"
+    assert made.score(X, truth) > 0.9
+    given = made.posterior_proba(X, counts, groups)
+    np.testing.assert_allclose(given.reshape(100, 64, 10).sum(1), counts[::64], atol=0.3)
+    assert (given.argmax(1) == truth).mean() >= made.score(X, truth)
 
 
 def test_unknown_counts_go_through_the_marginals() -> None:

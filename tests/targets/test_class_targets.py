@@ -72,8 +72,8 @@ def test_wrong_counts_are_refused() -> None:
         kofn.count_loss(X, kofn.MarginalClassCounts(K - 2))
     with pytest.raises(ValueError, match="integers, or NaN where unknown"):
         kofn.count_loss(X, kofn.MarginalClassCounts(K / 2))
-    with pytest.raises(ValueError, match="budget=10 cells"):
-        kofn.count_loss(X, kofn.ClassCounts(K, budget=10))
+    with pytest.raises(ValueError, match="`method` must be one of 'auto', 'exact', 'limit'; got 'fast'"):
+        kofn.count_loss(X, kofn.ClassCounts(K, method="fast"))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="`target` must say something"):
         kofn.count_loss(X, K)  # type: ignore[arg-type]
     assert (

@@ -1,140 +1,84 @@
-"""The joint distribution of class counts by recursion over the instances, of probabilities or of their logarithms.
+"""The joint distribution of class counts by recursion over the instances, in plain torch: the reference.
 
 P(K = k) is the coefficient of prod_c z_c^{k_c} in prod_i sum_c p_ic z_c. The factors are multiplied one after the
 other; of the product so far only the coefficients with exponents j_c <= k_c are kept. The class with the largest count
 needs no exponent of its own, because all of them sum to the number of instances so far: it is class 0 here. What is
 left are prod_{c > 0} (k_c + 1) states, numbered by mixed radix. States that can no longer reach k are carried along:
 they never come to the last one, which is k.
+
+Under the tilt of `_tilt` the counts are never unlikely, and all terms are positive: no logarithms are needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import isqrt
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
-from kofn.classes._cost import require_table
-from kofn.classes._sorted_bags import NEVER
+from kofn import _require
+from kofn.classes._rows import NEVER, Rows
+from kofn.classes._tilt import solve_tilt
+from kofn.counts._host import transformed
 
-_SAFE = 1e-200  # a sum of positive terms this large has lost nothing to underflow
-_KEPT = 1 << 22  # numbers in all tables of a batch, before some are computed twice
-
-
-class Arithmetic(NamedTuple):
-    """How weights are combined: as probabilities, or as logarithms, which do not underflow."""
-
-    never: float
-    certain: float
-    times: Callable[[Tensor, Tensor], Tensor]
-    total: Callable[[Tensor, int], Tensor]
-    over: Callable[[Tensor, Tensor], Tensor]
+LARGEST_TABLE = 2**32  # states, one row of which takes 32 GB (`most_states` of native/src/class_counts.cpp)
+_CELLS = 1 << 22  # states, instances and classes of a batch
 
 
-PLAIN = Arithmetic(0.0, 1.0, torch.mul, torch.sum, torch.div)
-LOGS = Arithmetic(NEVER, 0.0, torch.add, torch.logsumexp, torch.sub)
+def joint_states(counts: Tensor) -> Tensor:
+    """prod (k_c + 1) over all classes but the one with the largest count: (..., C) to (...) float64."""
+    k = counts.double().clamp(min=0)
+    return (k + 1).prod(-1) / (k.amax(-1) + 1)
 
 
-class States(NamedTuple):
-    """Where one more instance of a class leads to. `none`, one past the last state, is nowhere."""
-
-    number: int
-    final: Tensor  # (b, 1): the state of the wanted counts
-    before: Tensor  # (b, c - 1, number): the state with one fewer of class 1, ..., c - 1
-    after: Tensor  # with one more
-
-    @classmethod
-    def of(cls, counts: Tensor) -> States:
-        """The states of counts (b, c)."""
-        require_table(counts)
-        radix = counts[:, 1:] + 1
-        stride = torch.cat([radix.new_ones(len(radix), 1), radix.cumprod(1)], 1)
-        number = int(stride[:, -1].max())
-        state = torch.arange(number, device=counts.device)
-        step, radix = stride[:, :-1, None], radix.unsqueeze(-1)
-        digit = state // step % radix
-        there = state < stride[:, -1:, None]
-        before = (state - step).masked_fill(~(there & (digit > 0)), number)
-        after = (state + step).masked_fill(~(there & (digit < radix - 1)), number)
-        return cls(number, stride[:, -1:] - 1, before, after)
-
-    def first(self, like: Tensor, by: Arithmetic) -> Tensor:
-        """The table before any instance."""
-        table = like.new_full((len(self.final), self.number), by.never)
-        table[:, 0] = by.certain
-        return table
-
-    def last(self, like: Tensor, by: Arithmetic) -> Tensor:
-        """The table of ways to the wanted counts after the last instance."""
-        table = like.new_full((len(self.final), self.number), by.never)
-        return table.scatter(1, self.final, by.certain)
+def batches(rows: Rows) -> list[Tensor]:
+    """Bags of about equal tables, so that they may share one shape, and not too many at once."""
+    states = joint_states(rows.counts)
+    if not _require.holds(states <= LARGEST_TABLE):
+        raise MemoryError(
+            'there is no memory for the joint distribution of `counts`. Use method="limit", whose error is small in '
+            "large bags, kofn.MarginalClassCounts, or smaller bags."
+        )
+    if transformed() or not len(states):
+        return [torch.arange(len(states), device=states.device)]
+    order = states.argsort()
+    octave = states[order].log2().ceil().clamp(min=6)  # small tables cost less than another batch
+    number = torch.cumsum(octave.exp2() * rows.log_p[0].numel(), 0).div(_CELLS, rounding_mode="floor")
+    _, sizes = torch.stack([octave, number], 1).unique_consecutive(dim=0, return_counts=True)
+    return list(order.split(sizes.tolist()))
 
 
-def _moved(table: Tensor, where: Tensor, by: Arithmetic) -> Tensor:
-    """The table (b, s) as each class finds it, (b, c, s): class 0, which has no digit, as it is."""
-    padded = torch.cat([table, torch.full_like(table[:, :1], by.never)], 1)
-    others = padded.gather(1, where.flatten(1)).view(where.shape)
-    return torch.cat([table.unsqueeze(1), others], 1)
+def log_prob(rows: Rows) -> Tensor:
+    """log P(K = k), (b,), NEVER or less if impossible, for rows that stand for one instance each or none.
 
-
-def _advance(table: Tensor, states: States, weights: Tensor, by: Arithmetic) -> Tensor:
-    """One more instance, weights (b, c)."""
-    return by.total(by.times(_moved(table, states.before, by), weights.unsqueeze(-1)), 1)
-
-
-def log_prob(log_p: Tensor, counts: Tensor) -> Tensor:
-    """log P(K = k) of sorted bags, (b, n, c) and (b, c) to (b,): plain operations, for autograd of any order."""
-    states = States.of(counts)
-    table = states.first(log_p, LOGS)
-    for instance in log_p.unbind(1):
-        table = _advance(table, states, instance, LOGS)
-    return table.gather(1, states.final).squeeze(1)
-
-
-def posteriors(log_p: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """log P(K = k), and P(y_i = c | K = k): (b,) and (b, n, c).
-
-    Of probabilities first. Every term is positive, so what is not tiny has lost nothing to underflow; the others are
-    computed again of logarithms.
+    Of plain operations, with derivatives of every order.
     """
-    total, by_class = _joint(log_p.exp(), counts, PLAIN)
-    value = total.log()
-    (again,) = (~(total > _SAFE)).nonzero(as_tuple=True)
-    if len(again):
-        value[again], logs = _joint(log_p[again], counts[again], LOGS)
-        by_class[again] = logs.exp_()
-    return value, by_class
-
-
-def _joint(weights: Tensor, counts: Tensor, by: Arithmetic) -> tuple[Tensor, Tensor]:
-    """P(K = k), (b,), and P(y_i = c | K = k), (b, n, c), in the arithmetic of the weights.
-
-    With a(s) the probability of state s before instance i and b(s) that of coming from s to k after it,
-
-        P(y_i = c, K = k) = p_ic sum_s a(s) b(s + one of c).
-
-    Of the n tables a, about sqrt(n) are kept; those between are computed again on the way back.
-    """
-    states, n = States.of(counts), weights.shape[1]
-    stretch = max(1, isqrt(n)) if n * states.number * len(counts) > _KEPT else max(1, n)
-    table, kept = states.first(weights, by), []
-    for i in range(n):
-        if i % stretch == 0:
-            kept.append([table])
-        table = _advance(table, states, weights[:, i], by)
-        if stretch >= n:
-            kept[0].append(table)
-    total = table.gather(1, states.final)
-    out = torch.empty_like(weights)
-    back = states.last(weights, by)
-    for start in reversed(range(0, n, stretch)):
-        tables = kept.pop()
-        for i in range(start + len(tables) - 1, min(start + stretch, n) - 1):
-            tables.append(_advance(tables[-1], states, weights[:, i], by))
-        for i in reversed(range(start, min(start + stretch, n))):
-            ways = by.times(_moved(back, states.after, by), weights[:, i].unsqueeze(-1))
-            out[:, i] = by.over(by.total(by.times(tables[i - start].unsqueeze(1), ways), 2), total)
-            back = by.total(ways, 1)
-    return total.squeeze(1), out
+    order = rows.counts.argsort(dim=-1, descending=True, stable=True)
+    kinds = max(1, int((rows.counts > 0).sum(-1).max())) if len(rows.counts) else 1
+    order = order[:, :kinds]
+    rows = Rows(
+        rows.log_p.gather(2, order.unsqueeze(1).expand(*rows.log_p.shape[:2], kinds)),
+        rows.weight,
+        rows.counts.gather(1, order),
+    )
+    tilt = solve_tilt(rows)
+    z = rows.log_p + tilt.unsqueeze(1)
+    there = rows.weight > 0
+    # An instance that is not there is of the first class for certain, whose count is not used.
+    nothing = torch.zeros_like(z[:, :1])
+    nothing[..., 0] = 1.0
+    p = torch.where(there.unsqueeze(-1), z.softmax(-1), nothing)
+    radix = rows.counts[:, 1:].long() + 1
+    stride = torch.cat([radix.new_ones(len(radix), 1), radix.cumprod(1)], 1)
+    number = int(stride[:, -1].max()) if len(stride) else 1
+    state = torch.arange(number, device=p.device)
+    reachable = (state // stride[:, :-1, None] % radix.unsqueeze(-1) > 0) & (state < stride[:, -1:, None])
+    before = (state - stride[:, :-1, None]).masked_fill(~reachable, number).flatten(1)  # one past the last is nowhere
+    table = p.new_zeros(len(p), number + 1)
+    table[:, 0] = 1.0
+    for instance in p.unbind(1):
+        others = table.gather(1, before).unflatten(1, (kinds - 1, number))
+        advanced = table[:, :-1] * instance[:, :1] + (others * instance[:, 1:, None]).sum(1)
+        table = torch.nn.functional.pad(advanced, (0, 1))
+    total = table.gather(1, stride[:, -1:] - 1).squeeze(1)
+    possible = total > 0
+    f = torch.where(there, z.logsumexp(-1), 0.0).sum(1) - (tilt * rows.counts).sum(-1)
+    return torch.where(possible, total.masked_fill(~possible, 1.0).log() + f, NEVER)

@@ -7,11 +7,10 @@ from copy import copy
 
 import torch
 from torch import Tensor
-from torch._C import _functorch
 from torch.nn.functional import logsigmoid
 
 from kofn import _require
-from kofn.counts import _event, _quantiles, _random_effect
+from kofn.counts import _event, _host, _quantiles, _random_effect
 from kofn.counts._layout import LARGEST, Layout, lay_out
 from kofn.counts._probability import log_any, log_none
 
@@ -83,7 +82,11 @@ class CountDistribution:
             # With an absent instance as a certain negative, what is asked of a count needs no mask.
             self._x = self.instance_layout.present(logits, -torch.inf)
         if bag_effect is not None:
-            require_not_mapped(self.logits)
+            if not torch.compiler.is_compiling() and _host.mapped(logits):
+                raise NotImplementedError(
+                    "`bag_effect` must be None inside torch.func.vmap: how many steps its integral takes depends on "
+                    "values, which vmap hides. Bags are a dimension of `logits` already: give all of them at once."
+                )
             self.bag_effect = require_bag_effect(bag_effect, self.instance_layout)
 
     def with_logits(self, logits: Tensor) -> CountDistribution:
@@ -447,20 +450,6 @@ def require_known(name: str, value: object, logits: Tensor, last: int) -> Tensor
         worst = int(labels.max()) if int(labels.max()) > last else int(labels.min())
         raise ValueError(f"`{name}` must be labels from 0 to {last}, or -1 where one is not known; got {worst}.")
     return labels
-
-
-def require_not_mapped(logits: Tensor) -> None:
-    """Require logits outside of `torch.func.vmap`, for what takes as many steps as the values of a bag ask for."""
-    value = logits
-    if torch.compiler.is_compiling():
-        return
-    while _functorch.is_functorch_wrapped_tensor(value):
-        if _functorch.is_batchedtensor(value):
-            raise NotImplementedError(
-                "`bag_effect` must be None inside torch.func.vmap: how many steps its integral takes depends on "
-                "values, which vmap hides. Bags are a dimension of `logits` already: give all of them at once."
-            )
-        value = _functorch.get_unwrapped(value)
 
 
 def require_bag_effect(value: object, layout: Layout) -> Tensor | None:

@@ -134,6 +134,12 @@ class _Ask:
 class BagFunction(torch.autograd.Function):
     """A function of independent bags whose last argument has their layout, as `_Ask`. Mapped, it is that of more."""
 
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        *tensors, ctx.ask = inputs
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+
     @classmethod
     def apply(cls, *args: Any) -> Any:
         # `torch.autograd.grad(..., is_grads_batched=True)`, as in `jacobian(..., vectorize=True)`, maps a backward pass
@@ -196,12 +202,6 @@ class Event(BagFunction):
         return value
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.ask = inputs
-        ctx.save_for_backward(*tensors)
-        ctx.save_for_forward(*tensors)
-
-    @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, sigma, low, high = ctx.saved_tensors
         ask: _Ask = ctx.ask
@@ -253,12 +253,6 @@ class EventGradient(BagFunction):
         return gradient
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.ask = inputs
-        ctx.save_for_backward(*tensors)
-        ctx.save_for_forward(*tensors)
-
-    @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, low, high = ctx.saved_tensors
         return HessianProduct.apply(x, low, high, grad, _Ask(ctx.ask.layout)).to(x.dtype), None, None, None
@@ -276,11 +270,6 @@ class HessianProduct(BagFunction):
     @staticmethod
     def forward(x: Tensor, low: Tensor, high: Tensor | None, values: Tensor, ask: _Ask) -> Tensor:
         return TorchEngine.hessian_product(x, ask.layout, low, high, values)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.ask = inputs
-        ctx.save_for_backward(*tensors)
 
     @staticmethod
     @once_differentiable
@@ -331,12 +320,6 @@ class AllCountsGradient(BagFunction):
         engine = engine_for(x)
         tilts = engine.all_counts(x, ask.layout, tilts=True)[1] if ask.found is None else ask.found
         return engine.all_counts_gradient(x, ask.layout, tilts, weights.double())
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.ask = inputs
-        ctx.save_for_backward(*tensors)
-        ctx.save_for_forward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

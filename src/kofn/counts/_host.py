@@ -34,13 +34,22 @@ def transformed() -> bool:
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
-def outside(tensor: Tensor) -> Tensor:
-    """The tensor that a transform of `torch.func` has wrapped; one that `vmap` hides is an error."""
+def mapped(tensor: Tensor) -> bool:
+    """Whether `torch.func.vmap` hides the tensor's values."""
     while _functorch.is_functorch_wrapped_tensor(tensor):
         if _functorch.is_batchedtensor(tensor):
-            raise NotImplementedError(
-                "`offsets` and `copies` must not be mapped by torch.func.vmap: they are the shapes of bags. Map logits "
-                "and counts, or give all bags at once."
-            )
+            return True
+        tensor = _functorch.get_unwrapped(tensor)
+    return False
+
+
+def outside(tensor: Tensor) -> Tensor:
+    """The tensor that a transform of `torch.func` has wrapped; one that `vmap` hides is an error."""
+    if mapped(tensor):
+        raise NotImplementedError(
+            "`offsets` and `copies` must not be mapped by torch.func.vmap: they are the shapes of bags. Map logits and "
+            "counts, or give all bags at once."
+        )
+    while _functorch.is_functorch_wrapped_tensor(tensor):
         tensor = _functorch.get_unwrapped(tensor)
     return tensor

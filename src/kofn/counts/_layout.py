@@ -312,11 +312,13 @@ class Dense(Layout):
         self, shape: torch.Size, device: torch.device, mask: Tensor | None = None, copies: Tensor | None = None
     ) -> None:
         self.shape, self.length, self.device = shape[:-1], shape[-1], device
+        self._masked = None if mask is None else ~mask
         if copies is not None:
-            self.copies = copies if mask is None else copies.masked_fill(~mask, 0)
-            self._absent: Tensor | None = self.copies == 0
-        else:
-            self._absent = None if mask is None else ~mask
+            self.copies = copies if self._masked is None else copies.masked_fill(self._masked, 0)
+
+    @property
+    def _absent(self) -> Tensor | None:
+        return self._masked if self.copies is None else self.copies == 0
 
     @property
     def entries(self) -> torch.Size:
@@ -326,16 +328,17 @@ class Dense(Layout):
     def sizes(self) -> Tensor:
         if self.copies is not None:
             return self.copies.sum(-1)
-        if self._absent is None:
+        if self._masked is None:
             return torch.tensor(self.length, device=self.device).expand(self.shape)
-        return self.length - self._absent.sum(-1)
+        return self.length - self._masked.sum(-1)
 
     @property
     def longest(self) -> int:
         return self.length
 
     def present(self, values: Tensor, fill: float) -> Tensor:
-        return values if self._absent is None else values.masked_fill(self._absent, fill)
+        absent = self._absent
+        return values if absent is None else values.masked_fill(absent, fill)
 
     def place(self) -> Tensor:
         return torch.arange(self.length, device=self.device)

@@ -111,11 +111,6 @@ class LogTotal(BagFunction):
         return value
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.ask = inputs
-        ctx.save_for_backward(*tensors)
-
-    @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         ask, found = ctx.ask, ctx.ask.found
         if found is None or torch.is_grad_enabled():
@@ -129,11 +124,6 @@ class TotalGradient(BagFunction):
     @staticmethod
     def forward(x: Tensor, totals: Tensor, ask: _Ask) -> Tensor:
         return _times(ask.layout).unsqueeze(-1) * _answer(x, totals, ask, posterior=True)[1]
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        *tensors, ctx.ask = inputs
-        ctx.save_for_backward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

@@ -48,8 +48,8 @@ def with_bag_effect(problem: Problem, sigma: float) -> Problem:
     objective = problem.objective
     if not isinstance(objective, CountObjective):
         raise ValueError(
-            "`bag_effect` goes with loss='count', or of several classes with loss='marginal': other losses do not ask "
-            "for the distribution of a count."
+            "`bag_effect` goes with loss='count', or of several classes with 'joint' or 'marginal': other losses do "
+            "not ask for the distribution of a count."
         )
     return replace(problem, objective=replace(objective, bag_effect=sigma))
 

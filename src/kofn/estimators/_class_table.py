@@ -11,15 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kofn.bags import Bags
-from kofn.classes import joint_cells
 from kofn.estimators._frames import column_names, frame_of, is_frame
 from kofn.estimators._row_labels import Array, as_array
 from kofn.learners import CountObjective, Objective, ProportionObjective, TransportObjective
 from kofn.targets import ClassCounts, MarginalClassCounts, class_counts_of_proportions, require_class_counts
-
-#: `joint_cells` of all bags together up to which loss="count" is the joint one. A pass over so many takes the native
-#: engine between a fortieth and a tenth of a second, and a fit makes hundreds.
-JOINT_CELLS = 10**7
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +92,10 @@ class ClassTable:
 
 
 def class_objective(loss: str, counts: Tensor) -> tuple[str, Objective]:
-    """The loss of class counts that is asked for; of "count" the joint one where it is cheap, else the marginal one."""
+    """The loss of class counts with this name: "count" is the joint one, or where some are unknown the marginal one."""
     known = bool((counts >= 0).all())
     if loss == "count":
-        loss = "joint" if known and float(joint_cells(counts).sum()) <= JOINT_CELLS else "marginal"
+        loss = "joint" if known else "marginal"
     objectives: dict[str, Objective] = {
         "joint": CountObjective(ClassCounts),
         "marginal": CountObjective(MarginalClassCounts),

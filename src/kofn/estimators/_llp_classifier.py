@@ -45,10 +45,9 @@ class LLPClassifier(CountClassifier):
             learner with its options, such as ``kofn.Trees(rounds=200)`` or ``kofn.EM(classifier)``, or a
             `torch.nn.Module`.
         loss: "count", -log P(S = count); "proportion", the cross-entropy of the mean; "mutual-contamination", LMMCM.
-            For several classes "count" is "joint", -log P(all counts), where the sum over the bags of
-            `kofn.classes.joint_cells` is at most ten million, and else "marginal", the sum over the classes of
-            -log P(count of the class); either can be asked for. "proportion" and "transport"
-            (`kofn.losses.transport_loss`) are baselines.
+            For several classes "count" is "joint", -log P(all counts), or where some counts are not known "marginal",
+            the sum over the classes of -log P(count of the class); either can be asked for. "proportion" and
+            "transport" (`kofn.losses.transport_loss`) are baselines.
         label: what `y` says of a row's bag: its "proportion" of positives (or, without groups, the row's class), its
             "count", or the "interval" (n, 2) in which its count lies, ends included. For several classes, proportions
             or counts of each, (n, C).
@@ -59,7 +58,7 @@ class LLPClassifier(CountClassifier):
         bag_effect: standard deviation of a normal shift that the logits of a bag have in common, so that bags differ by
             more than their instances explain, as voters of one ballot box do; "fit" estimates it, at the cost
             of some more fits. At most 1e6. None for independent labels. With loss="count", or of several classes
-            "marginal".
+            "joint" or "marginal".
         bootstrap: number B of further fits, each to as many bags as there are, drawn with replacement, with what the
             fit to all bags chose (rounds, epochs) kept, but with a weaker penalty of `Linear`, for intervals that hold
             the truth. Predictions are then the mean of these B, and `predict_interval` tells their spread. 50 is a
@@ -343,9 +342,7 @@ class LLPClassifier(CountClassifier):
     def _objective(self, count: Any, stated: Tensor) -> tuple[str, Any]:
         """The name of the loss that is minimised, and the loss."""
         if stated.dim() == 2 and self.label != "interval":
-            # A joint distribution of counts with a bag effect is not known.
-            asked = "marginal" if self.loss == "count" and self.bag_effect is not None else self.loss
-            return class_objective(asked, stated)
+            return class_objective(self.loss, stated)
         if self.loss in ("joint", "marginal", "transport"):
             raise ValueError(
                 f"`loss` must be 'count', 'proportion' or 'mutual-contamination' for two classes; got {self.loss!r}, "

@@ -76,8 +76,7 @@ def class_statement(
         bags: of the rows.
         label: "proportion" or "count".
         rounding: of proportions that are no whole counts.
-        loss: "joint" or "marginal", or "count" for the one that the size of the bags suggests; of unknown counts it is
-            the marginal one.
+        loss: "joint" or "marginal", or "count" for the joint one; of unknown counts it is the marginal one.
     """
     with _naming_y():
         counts = table.counts(bags, label=label, rounding=rounding)

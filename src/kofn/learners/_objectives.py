@@ -317,7 +317,7 @@ def losses_of_entries(
     """
     if copies is None:
         return objective(logits, labels, offsets)
-    if isinstance(objective, CountObjective) and logits.dim() == 1:
+    if isinstance(objective, CountObjective):
         return objective(logits, labels, offsets, copies)
     ends = torch.cat([copies.new_zeros(1), copies.cumsum(0)]).cpu()
     return objective(logits.repeat_interleave(copies.to(logits.device), 0), labels, ends[offsets])

@@ -79,8 +79,11 @@ def count_loss(
         if not _require.is_finite(total):
             target.require_possible(dist, None)
         return total
-    given, log_known = (dist, None) if known is None else dist.condition(known)
-    losses = target.loss(given) if log_known is None else target.loss(given) - log_known
+    if known is None:
+        losses = target.loss(dist)
+    else:
+        given, log_known = dist.with_logits(dist.logits.double()).condition(known)
+        losses = (target.loss(given) - log_known).to(dist.logits.dtype)  # rounded once, to a shorter dtype
     factors = None if weight is None else dist.instance_layout.numbers("weight", weight).to(losses.dtype)
     if not _require.holds(losses.isfinite()):
         counted = None if factors is None else factors != 0

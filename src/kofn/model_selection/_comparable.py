@@ -40,15 +40,9 @@ def require_comparable(estimator: Any, param_grid: Any, y: Any) -> None:
                 f"`param_grid` must not have several values of `{name}`: it says what `y` means, and likelihoods of "
                 f"different statements are not comparable. Set the one that is true of your labels."
             )
-    if np.ndim(y) == 2 and np.shape(y)[1] > 2 and (differ(LLPClassifier, "loss") or _some_with_bag_effect(settings)):
+    if np.ndim(y) == 2 and np.shape(y)[1] > 2 and differ(LLPClassifier, "loss"):
         raise ValueError(
-            "`param_grid` must not have several values of `loss`, or a `bag_effect` and none, for several classes: one "
+            "`param_grid` must not have several values of `loss` for several classes: one "
             "scores the joint probability of all counts and another the probability of each class by itself, which are "
             "not comparable. Set loss='joint' or loss='marginal'."
         )
-
-
-def _some_with_bag_effect(settings: list[tuple[Any, dict[str, Any]]]) -> bool:
-    """Whether some settings with loss="count", and not all, have a bag effect, with which it is the marginal loss."""
-    given = [each for final, each in settings if isinstance(final, LLPClassifier) and each["loss"] == "count"]
-    return len({each["bag_effect"] is None for each in given}) == 2

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kofn.bags import Bags
-from kofn.classes import joint_cells, one_vs_rest
-from kofn.estimators._class_table import JOINT_CELLS
+from kofn.classes import one_vs_rest
 from kofn.estimators._count_mixture import count_distribution
 from kofn.estimators._ensemble import mixed
 from kofn.estimators._mil_classifier import ATTENTION
@@ -159,11 +158,11 @@ def _class_bits(estimator: Any, log_odds: Tensor, bags: Bags, known: Tensor | No
 def _joint_posteriors(
     estimator: Any, members: Tensor, labels: Any, chosen: Bags, known: Tensor | None, places: NDArray[np.int64]
 ) -> Tensor | None:
-    """P(y_i = c | all counts of the bag), (m, C), if they are known and the joint distribution is not too large."""
-    if labels is None or known is None or estimator.bag_effect_:
+    """P(y_i = c | all counts of the bag), (m, C), if they are known."""
+    if labels is None or known is None:
         return None
     counts = known[torch.from_numpy(places)].long()
-    if bool((counts < 0).any()) or float(joint_cells(counts).sum()) > JOINT_CELLS:
+    if bool((counts < 0).any()):
         return None
     found: Tensor = estimator._bag_posteriors(members[:, chosen.index], labels, chosen, members.shape[1])
     return found

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from kofn import _require
-from kofn.classes import BUDGET, ClassCountDistribution
+from kofn.classes import ClassCountDistribution, Method
 from kofn.targets._target import Statement, refuse
 
 
@@ -20,11 +20,11 @@ class ClassTarget(Statement[ClassCountDistribution]):
 
 @dataclass(frozen=True, eq=False)
 class ClassCounts(ClassTarget):
-    """So many are of each class, jointly: -log P(K_1 = k_1, ..., K_C = k_C); exact, at the cost of `joint_cells`.
+    """So many are of each class, jointly: -log P(K_1 = k_1, ..., K_C = k_C), as `kofn.log_class_count_prob` has it.
 
     Args:
         counts: (..., C) or (b, C) integers that sum to the bag's size, or (C,) for all bags.
-        budget: largest `kofn.classes.joint_cells` of a bag that is computed.
+        method: "exact", "limit", or "auto" for the exact one in small bags and the local limit in large ones.
 
     Examples:
         >>> import torch, kofn
@@ -34,10 +34,10 @@ class ClassCounts(ClassTarget):
     """
 
     counts: Tensor
-    budget: float = field(default=BUDGET, kw_only=True)
+    method: Method = field(default="auto", kw_only=True)
 
     def loss(self, dist: ClassCountDistribution) -> Tensor:
-        return -dist.log_prob(self.counts, budget=self.budget)
+        return -dist.log_prob(self.counts, method=self.method)
 
     def require_possible(self, dist: ClassCountDistribution, counted: Tensor | None) -> None:
         counts, sizes = dist.whole_numbers(self.counts), dist.sizes
