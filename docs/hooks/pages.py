@@ -28,7 +28,7 @@ def pictures() -> str:
 PAGES = {
     name: {"cli": "command-line"}.get(name, name)
     for name in layers.packages()
-    if name and not name.startswith("_") and name not in ("native", "demo")
+    if name and not name.startswith("_") and name not in ("native", "demo", "contrib")
 }
 
 

@@ -27,6 +27,7 @@ from kofn.counts._large_logits import any_large
 from kofn.counts._layout import Ragged
 
 Method = Literal["auto", "exact", "limit"]
+"""How a joint probability of class counts is computed: exactly, by the local limit, or by the former up to a size."""
 Engine = Callable[[Rows], Tensor]
 
 BUDGET = 10**6
