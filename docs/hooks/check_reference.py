@@ -64,6 +64,7 @@ NO_EXAMPLE = {
     "kofn.report.Calibration": "what report_of fills in",
     "kofn.report.RowCurves": "what report_of fills in",
     "kofn.classes.BUDGET": "a number of cells",
+    "kofn.classes.Method": "a type: the names of the methods",
     "kofn.counts.Counts": "a type: what counts are given as",
     "kofn.targets.ClassTarget": "abstract: ClassCounts has an example",
     "kofn.targets.Statement": "abstract: what targets of one count and of several classes have in common",
@@ -74,6 +75,7 @@ FORMULAS = ("kofn.classes", "kofn.counts", "kofn.distributions", "kofn.losses", 
 # ... but for these.
 NO_FORMULA = {
     "kofn.classes.BUDGET": "a number of cells",
+    "kofn.classes.Method": "a type: the names of the methods",
     "kofn.counts.Counts": "a type: what counts are given as",
     "kofn.counts.backend": "says which implementation computes",
     "kofn.counts.use": "chooses the implementation",

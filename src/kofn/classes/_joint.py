@@ -27,6 +27,7 @@ from kofn.counts._large_logits import any_large
 from kofn.counts._layout import Ragged
 
 Method = Literal["auto", "exact", "limit"]
+"""How joint counts of classes are computed: see `kofn.log_class_count_prob`."""
 Engine = Callable[[Rows], Tensor]
 
 BUDGET = 10**6
