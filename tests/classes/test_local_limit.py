@@ -206,6 +206,10 @@ def test_a_population_of_few_rows() -> None:
     torch.testing.assert_close(
         (dist.posteriors(counts) * copies.unsqueeze(1)).sum(0), counts.double(), rtol=1e-9, atol=0
     )
+    x.requires_grad_()
+    (slope,) = torch.autograd.grad(ClassCountDistribution(x, copies=copies).log_prob(counts), x)
+    by_transform = torch.func.grad(lambda x: ClassCountDistribution(x, copies=copies).log_prob(counts))(x.detach())
+    torch.testing.assert_close(by_transform, slope, rtol=1e-9, atol=1e-6)
     few = torch.tensor([int(copies.sum()) - 12, 9, 3])
     torch.testing.assert_close(dist.log_prob(few), dist.log_prob(few, method="exact"), rtol=0, atol=1e-4)
 

@@ -65,7 +65,7 @@ def _rows(x: Tensor, copies: Tensor, counts: Tensor, absent_classes: bool, copie
     size, k = weight.sum(-1, keepdim=True), counts.double()
     possible = (counts >= 0).all(-1) & (k.sum(-1, keepdim=True) == size).all(-1)
     if transformed():  # the size of a table must not depend on values that torch.func.vmap hides
-        k = k.clamp(0.0, x.shape[1])
+        k = k.clamp(0.0, None if copied else x.shape[1])
     else:  # impossible counts need no large table
         first = torch.arange(k.shape[-1], device=k.device) == 0
         k = torch.where(possible.unsqueeze(-1), k, torch.where(first, size, 0.0))
