@@ -37,6 +37,8 @@ BOUNDS = {  # of logarithms relative to max(1, |log p|), of posteriors absolute
     "copies, log_law": 1e-11,
     "copies, posteriors": 2e-11,
     "known labels, log_prob": 1e-11,
+    "joint counts, log_prob": 1e-11,
+    "joint counts by the limit, log_prob": 5e-3,
     "sums, log_prob": 1e-11,
     "sums, posteriors": 1e-10,
 }
@@ -101,6 +103,56 @@ def known_case(rng: np.random.Generator) -> Case:
     logits, target = torch.from_numpy(x).to(getattr(torch, dtype)), kofn.Exactly(int(labels.sum()))
     ask = lambda: -kofn.count_loss(logits, target, known=torch.from_numpy(known))  # noqa: E731
     return n, dtype, [("known labels, log_prob", value.astype(np.float64), ask)]
+
+
+def joint_case(rng: np.random.Generator) -> Case:
+    """Counts of three or four classes of rows with copies, beside a table of all counts."""
+    n, classes = int(rng.integers(2, 19)), int(rng.integers(3, 5))
+    x = rng.normal(size=(n, classes)) * rng.choice([0.5, 3.0, 20.0])
+    copies = np.ones(n, int) if rng.random() < 0.5 else rng.integers(0, 3, n)
+    people = x.repeat(copies, 0)
+    counts = np.bincount(drawn_classes(rng, people), minlength=classes)
+    if rng.random() < 0.2:
+        counts = rng.permutation(counts)
+    logits, wanted, times = torch.from_numpy(x), torch.from_numpy(counts), torch.from_numpy(copies)
+    dist = kofn.classes.ClassCountDistribution(logits, copies=times)
+    value = np.array([log_joint(people, counts)], dtype=np.float64)
+    return n, "float64", [("joint counts, log_prob", value, lambda: dist.log_prob(wanted))]
+
+
+def limit_case(rng: np.random.Generator) -> Case:
+    """Counts of at least five of each class in bags of 50 or more, by the local limit."""
+    n, classes = int(rng.integers(50, 90)), int(rng.integers(3, 5))
+    while True:
+        x = rng.normal(size=(n, classes)) * rng.choice([1.0, 3.0])
+        counts = np.bincount(drawn_classes(rng, x), minlength=classes)
+        if counts.min() >= 5:
+            break
+    logits, wanted = torch.from_numpy(x), torch.from_numpy(counts)
+    value = np.array([log_joint(x, counts)], dtype=np.float64)
+    ask = lambda: kofn.log_class_count_prob(logits, wanted, method="limit")  # noqa: E731
+    return n, "float64", [("joint counts by the limit, log_prob", value, ask)]
+
+
+def drawn_classes(rng: np.random.Generator, logits: Array) -> Array:
+    """A class for each row, by its probabilities."""
+    return (logits + rng.gumbel(size=logits.shape)).argmax(1) if len(logits) else np.zeros(0, int)
+
+
+def log_joint(logits: Array, counts: Array) -> Any:
+    """log P(K = k): a table of the probabilities of all counts up to these, in 80 bits."""
+    x = logits.astype(np.longdouble)
+    p = np.exp(x - np.logaddexp.reduce(x, axis=1, keepdims=True)) if len(x) else x
+    table = np.zeros(counts[:-1] + 1, dtype=np.longdouble)
+    table.flat[0] = 1
+    for each in p:
+        longer = table * each[-1]
+        for c, weight in enumerate(each[:-1]):
+            last = (slice(None),) * c
+            longer[(*last, slice(1, None))] += table[(*last, slice(None, -1))] * weight
+        table = longer
+    with np.errstate(divide="ignore"):
+        return np.log(table.flat[-1]) if counts.sum() == len(x) else -np.inf
 
 
 def sums_case(rng: np.random.Generator) -> Case:
@@ -285,6 +337,8 @@ KINDS: dict[Callable[[np.random.Generator], Case], int] = {  # and how many ther
     copies_case: 60,
     known_case: 40,
     sums_case: 40,
+    joint_case: 10,
+    limit_case: 1,
 }
 
 

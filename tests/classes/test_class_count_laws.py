@@ -260,3 +260,11 @@ def test_certainty_keeps_its_digits() -> None:
     logits = torch.tensor([[40.0, 0.0, 0.0]] * 3, dtype=torch.float64)
     value = kofn.log_class_count_prob(logits, torch.tensor([3, 0, 0]))
     assert value.item() == pytest.approx(-6 * math.exp(-40), rel=1e-12, abs=0)
+
+
+def test_a_tilt_of_millions_loses_no_digits() -> None:
+    """Counts that two instances alone decide, because the others are certain, are reached by any large tilt."""
+    sure, open_ = [0.0, -3e7], [0.0, 0.0]
+    x = torch.tensor([sure, open_, sure, open_, sure], dtype=torch.float64)
+    value = kofn.log_class_count_prob(x, torch.tensor([3, 2]))
+    assert abs(float(value) - math.log(0.25)) < 1e-15

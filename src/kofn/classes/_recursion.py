@@ -16,7 +16,7 @@ from torch import Tensor
 
 from kofn import _require
 from kofn.classes._rows import NEVER, Rows
-from kofn.classes._tilt import solve_tilt
+from kofn.classes._tilt import moved, solve_tilt
 from kofn.counts._host import transformed
 
 LARGEST_TABLE = 2**32  # states, one row of which takes 32 GB (`most_states` of native/src/class_counts.cpp)
@@ -56,8 +56,7 @@ def log_prob(rows: Rows) -> Tensor:
     order = order[:, :kinds]
     log_p = rows.log_p.gather(2, order.unsqueeze(1).expand(*rows.log_p.shape[:2], kinds))
     rows = rows._replace(log_p=log_p, counts=rows.counts.gather(1, order))
-    tilt = solve_tilt(rows)
-    z = rows.log_p + tilt.unsqueeze(1)
+    z, constant = moved(rows, solve_tilt(rows))
     there = rows.weight > 0
     # An instance that is not there is of the first class for certain, whose count is not used.
     nothing = torch.zeros_like(z[:, :1])
@@ -77,5 +76,5 @@ def log_prob(rows: Rows) -> Tensor:
         table = torch.nn.functional.pad(advanced, (0, 1))
     total = table.gather(1, stride[:, -1:] - 1).squeeze(1)
     possible = total > 0
-    f = torch.where(there, z.logsumexp(-1), 0.0).sum(1) - (tilt * rows.counts).sum(-1)
+    f = torch.where(there, z.logsumexp(-1), 0.0).sum(1) + constant
     return torch.where(possible, total.masked_fill(~possible, 1.0).log() + f, NEVER)
