@@ -75,13 +75,18 @@ class ClassCountDistribution(BagDistribution):
         self.classes = logits.shape[-1]
         self._labels = f", {self.classes} classes"
         self.bag_effect = None if bag_effect is None else require_bag_effect(bag_effect, self.instance_layout)
-        # An instance that is not there has no possible class. Layouts know of instances in the last dimension.
-        self._x: Tensor = self.instance_layout.present(logits.movedim(-1, 0), -torch.inf).movedim(0, -1)
+        self._x = logits
+        if mask is not None or copies is not None:
+            self._x = self._present(logits)
 
     def with_logits(self, logits: Tensor) -> ClassCountDistribution:
         dist = super().with_logits(logits)
-        dist._x = self.instance_layout.present(logits.movedim(-1, 0), -torch.inf).movedim(0, -1)
+        dist._x = self._present(logits)
         return dist
+
+    def _present(self, logits: Tensor) -> Tensor:
+        # An instance that is not there has no possible class. Layouts know of instances in the last dimension.
+        return self.instance_layout.present(logits.movedim(-1, 0), -torch.inf).movedim(0, -1)
 
     def condition(self, known: object) -> tuple[ClassCountDistribution, Tensor]:
         """The distribution given the classes of some instances, and the log-probability of these in each bag.
