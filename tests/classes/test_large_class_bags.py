@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 import kofn
+from kofn.classes._class_tilt import solve_tilt, tilted
 from kofn.classes._rows import Rows
-from kofn.classes._tilt import solve_tilt, tilted
 
 
 def bag(n: int, classes: int, scale: float, *, seed: int = 0, shift: float = 0.0) -> tuple[Tensor, Tensor]:

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from kofn.classes import _joint
+from kofn.classes._class_tilt import newton_step, solve_tilt, tilted
 from kofn.classes._local_limit import edgeworth
 from kofn.classes._rows import Rows, cut, join
-from kofn.classes._tilt import newton_step, solve_tilt, tilted
 from kofn.counts import Layout
 
 _LEAST = 1e-6  # a smaller standard deviation changes no digit

@@ -1,6 +1,6 @@
 """The joint distribution of class counts of large bags: the local limit theorem under the tilt.
 
-Under the tilt of `_tilt` the counts k are the mean, and with S the covariance of K in C - 1 of its coordinates
+Under the tilt of `_class_tilt` the counts k are the mean. With S the covariance of K in C - 1 of its coordinates,
 
     log P(K = k) = f + L,   L ~ -log det(2 pi S) / 2 + e,   e = rho_4 / 8 - rho_13^2 / 8 - rho_23^2 / 12,
 
@@ -26,9 +26,9 @@ import math
 import torch
 from torch import Tensor
 
+from kofn.classes._class_tilt import newton_step, solve_tilt, tilted
 from kofn.classes._one_vs_rest import one_vs_rest
 from kofn.classes._rows import NEVER, Rows
-from kofn.classes._tilt import newton_step, solve_tilt, tilted
 from kofn.counts import CountDistribution
 
 _STILL = 1e-8  # a variance below which the tilt does not follow the logits: nothing depends on it there

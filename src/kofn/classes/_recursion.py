@@ -6,7 +6,7 @@ needs no exponent of its own, because all of them sum to the number of instances
 left are prod_{c > 0} (k_c + 1) states, numbered by mixed radix. States that can no longer reach k are carried along:
 they never come to the last one, which is k.
 
-Under the tilt of `_tilt` the counts are never unlikely, and all terms are positive: no logarithms are needed.
+Under the tilt of `_class_tilt` the counts are never unlikely, and all terms are positive: no logarithms are needed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from kofn import _require
+from kofn.classes._class_tilt import moved, solve_tilt
 from kofn.classes._rows import NEVER, Rows
-from kofn.classes._tilt import moved, solve_tilt
 from kofn.counts._host import transformed
 
 LARGEST_TABLE = 2**32  # states, one row of which takes 32 GB (`most_states` of native/src/class_counts.cpp)
