@@ -19,8 +19,10 @@ Record = Mapping[str, Any]
 
 
 def exact(fuzz: Record) -> str:
-    """How many numbers of both engines were compared with the oracle, and how many are wrong; then of extreme bags."""
+    """How many numbers of both engines were compared with the oracle, and how many are wrong; then of special bags."""
     extreme = {kind: bound for kind, bound in fuzz["bounds"].items() if ", " in kind}
+    exactly = [bound for kind, bound in extreme.items() if "limit" not in kind]
+    limit = next((f"{bound:.0e}" for kind, bound in extreme.items() if "limit" in kind), "")
     bounds = [bound for kind, bound in fuzz["bounds"].items() if kind not in extreme]
     kind_of = {key: key.rsplit(", ", 1)[0] for key in [*fuzz["worst"], *fuzz["facts"]]}  # of both engines
     held = [worst <= extreme[kind_of[key]] for key, worst in fuzz["worst"].items() if kind_of[key] in extreme]
@@ -30,9 +32,10 @@ def exact(fuzz: Record) -> str:
         f"On {fuzz['facts']['bags']:,} awkward bags, {sum(fuzz['wrong'].values()):,} of "
         f"{sum(fuzz['numbers'].values()):,} numbers from both engines are further from an independent oracle than the "
         f"bounds allow ({min(bounds):.0e} to {max(bounds):.0e} in float64, one unit in the last place more in shorter "
-        f"dtypes). On small extreme bags (logits up to 1e300, joint counts of classes, bag effects from 1e-6 to 1e6) "
-        f"the bounds, {min(extreme.values()):.0e} to {max(extreme.values()):.0e}, hold in {sum(held)} of {len(held)} "
-        f"kinds of answers, {asked:,} numbers; {refused:,} answers about classes were refused."
+        f"dtypes). On special bags (copies, known labels, sums of values, joint counts of classes, logits up to 1e300, "
+        f"bag effects from 1e-6 to 1e6) the bounds, {min(exactly):.0e} to {max(exactly):.0e}, and {limit} for the "
+        f"local limit of joint counts, hold in {sum(held)} of {len(held)} kinds of answers, {asked:,} numbers; {refused:,} "
+        f"answers about classes were refused."
     )
 
 
