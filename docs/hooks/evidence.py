@@ -34,8 +34,8 @@ def exact(fuzz: Record) -> str:
         f"bounds allow ({min(bounds):.0e} to {max(bounds):.0e} in float64, one unit in the last place more in shorter "
         f"dtypes). On special bags (copies, known labels, sums of values, joint counts of classes, logits up to 1e300, "
         f"bag effects from 1e-6 to 1e6) the bounds, {min(exactly):.0e} to {max(exactly):.0e}, and {limit} for the "
-        f"local limit of joint counts, hold in {sum(held)} of {len(held)} kinds of answers, {asked:,} numbers; {refused:,} "
-        f"answers about classes were refused."
+        f"local limit of joint counts, hold in {sum(held)} of {len(held)} kinds of answers, {asked:,} numbers; "
+        f"{refused:,} answers about classes were refused."
     )
 
 
