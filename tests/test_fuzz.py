@@ -114,7 +114,7 @@ def test_a_wrong_engine_is_found(
 @pytest.mark.slow
 def test_a_wrong_answer_about_an_extreme_bag_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = kofn.log_class_count_prob
-    monkeypatch.setattr(kofn, "log_class_count_prob", lambda *args: right(*args) * (1 + 1e-9))
+    monkeypatch.setattr(kofn, "log_class_count_prob", lambda *args, **options: right(*args, **options) * (1 + 1e-9))
     assert {failure.quantity for failure in check_chunk(0, bags=20, seed=0).failures} == {"classes, log_prob"}
 
 
