@@ -140,6 +140,7 @@ class BagFunction(torch.autograd.Function):
         ctx.save_for_backward(*tensors)
         ctx.save_for_forward(*tensors)
 
+    # torch has no types for `apply`, and its own class no method of that name above it that mypy knows.
     @classmethod
     def apply(cls, *args: Any) -> Any:
         # `torch.autograd.grad(..., is_grads_batched=True)`, as in `jacobian(..., vectorize=True)`, maps a backward pass
